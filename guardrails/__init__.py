@@ -1,0 +1,1 @@
+"""A gate for machine-written patches: what is judged never shares a process with its judge."""

@@ -1,0 +1,98 @@
+"""What the loop needs of the outside, one small protocol each. Adapters and fakes implement them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Protocol
+
+from oomrl.domain.market import Session
+from oomrl.domain.trading import Decision, Execution, Orders, Portfolio
+
+
+class Clock(Protocol):
+    """Tell the time. In simulation it is the close of the last session that was shown."""
+
+    def now(self) -> datetime:
+        """Return an aware UTC instant."""
+        ...
+
+
+class Market(Protocol):
+    """Show sessions one by one, never one that has not closed."""
+
+    name: str
+
+    def sessions(self, after: date | None = None, until: date | None = None) -> Iterator[Session]:
+        """Yield the sessions with after < day <= until, oldest first."""
+        ...
+
+
+class Broker(Protocol):
+    """Take orders and say what became of them. Submitting the same client order id twice changes nothing."""
+
+    def submit(self, orders: Orders) -> None:
+        """Queue a batch for the next session; rows are worked in their order."""
+        ...
+
+    def cancel_open(self) -> None:
+        """Cancel whatever still works."""
+        ...
+
+    def collect(self, session: Session) -> Execution:
+        """Return all that happened in a session that has closed. Each session is collected once."""
+        ...
+
+    def cash(self) -> Decimal:
+        """Return the broker's cash in dollars and whole cents."""
+        ...
+
+    def positions(self) -> Mapping[str, Decimal]:
+        """Return shares by symbol, zero positions left out."""
+        ...
+
+
+class StrategyWorker(Protocol):
+    """Run one strategy revision outside this process. Every method may raise `StrategyFailure`."""
+
+    def show(self, session: Session) -> None:
+        """Send one closed session."""
+        ...
+
+    def decide(self, portfolio: Portfolio) -> Decision:
+        """Ask for a decision, given all sessions shown so far."""
+        ...
+
+    def close(self) -> None:
+        """End the worker and everything it started."""
+        ...
+
+
+class WorkerFactory(Protocol):
+    """Start workers for revisions of the strategy repository."""
+
+    def start(self, tree: str, params: Mapping[str, object], capital: float) -> AbstractContextManager[StrategyWorker]:
+        """Start a worker on a checked-out tree (a folder with src/ and strategy.toml)."""
+        ...
+
+
+class Model(Protocol):
+    """Answer a prompt with text, or say that the answer is not there yet by returning None."""
+
+    name: str
+
+    def answer(self, prompt_id: str, role: str, prompt: str) -> Reply | None:
+        """Return the reply, its tokens and its price; None while a person or agent still has to answer."""
+        ...
+
+
+class Reply(Protocol):
+    """A model's reply and what it cost."""
+
+    text: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost: Decimal

@@ -1,0 +1,49 @@
+# Each target does all of its own set-up. Paths are relative on purpose: the checkout may live anywhere.
+PYTHON ?= python3
+PY := .venv/bin/python
+SEED ?= 7
+
+.PHONY: setup demo test lint lock bench clean
+
+setup: .venv/ready .venv-worker/ready .venv-gate/ready
+
+.venv/ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+# The strategy worker sees the strategy's locked dependencies and nothing else.
+.venv-worker/ready: strategy_repo/requirements.lock
+	$(PYTHON) -m venv --without-pip .venv-worker
+	$(PY) -m pip --python .venv-worker/bin/python install --quiet --disable-pip-version-check --require-hashes -r strategy_repo/requirements.lock
+	touch $@
+
+# The gate's sandboxed test run needs pytest and coverage beside them.
+.venv-gate/ready: strategy_repo/requirements-test.lock
+	$(PYTHON) -m venv --without-pip .venv-gate
+	$(PY) -m pip --python .venv-gate/bin/python install --quiet --disable-pip-version-check --require-hashes -r strategy_repo/requirements-test.lock
+	touch $@
+
+.venv-worker/ready .venv-gate/ready: | .venv/ready
+
+demo: setup
+	$(PY) -m oomrl simulate --start phase1 --seed $(SEED) --state build/demo --fresh
+
+lint: setup
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m importlinter.cli lint-imports 2>/dev/null || .venv/bin/lint-imports
+
+test: setup lint
+	$(PY) -m pytest
+
+# Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
+lock:
+	for pair in "pyproject.toml --extra dev:requirements.lock" "strategy_repo/requirements.in:strategy_repo/requirements.lock" "strategy_repo/requirements-test.in:strategy_repo/requirements-test.lock"; do \
+	  uv pip compile $${pair%%:*} --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --no-emit-find-links --no-header --no-annotate --quiet --output-file $${pair##*:} || exit 1; done
+
+clean:
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis

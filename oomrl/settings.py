@@ -1,0 +1,121 @@
+"""All settings of the service, from a TOML file and the environment (`OOMRL_SECTION__NAME`).
+
+Defaults are those of a simulation; nothing here can make the service trade live money.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from oomrl.errors import Mistake
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Account(Section):
+    """The endowment in dollars, and the riskless rate a year that reports use."""
+
+    endowment: Decimal = Field(Decimal(1_000_000), gt=0, decimal_places=2)
+    compute_endowment: Decimal = Field(Decimal(100), ge=0, decimal_places=2)
+    riskless_rate: float = Field(0.0135, ge=0, lt=1)
+
+
+class FrictionSettings(Section):
+    """What trading costs in simulation; defaults are typical of US large companies.
+
+    Half-spread in basis points of the price, impact as coefficient * daily volatility * sqrt(shares / session
+    volume), commission in dollars a share, the regulatory fees of sales as a share of the amount (SEC) and in
+    dollars a share (TAF).
+    """
+
+    half_spread_bps: float = Field(2.0, ge=0, le=1_000)
+    impact_coefficient: float = Field(0.6, ge=0, le=100)
+    commission_per_share: float = Field(0.0035, ge=0, le=1)
+    sec_fee_rate: float = Field(0.0000278, ge=0, le=0.01)
+    taf_per_share: float = Field(0.000166, ge=0, le=0.01)
+    max_participation: float = Field(0.25, gt=0, le=1)
+
+
+class LimitSettings(Section):
+    """Limits that the service enforces whatever the strategy says."""
+
+    gross: float = Field(1.0, gt=0, le=1.0)
+    per_name: float = Field(0.35, gt=0, le=1.0)
+    max_adv_share: float = Field(0.10, gt=0, le=1.0)
+    max_orders: int = Field(2_000, ge=1)
+    min_order_value: float = Field(100.0, ge=0)
+
+
+class ThresholdSettings(Section):
+    """Levels as fractions: of the endowments for principal loss, of the high-water mark for drawdown."""
+
+    principal_watch: float = Field(0.05, gt=0, lt=1)
+    principal_diagnose: float = Field(0.10, gt=0, lt=1)
+    principal_halt: float = Field(0.35, gt=0, lt=1)
+    principal_out: float = Field(0.50, gt=0, lt=1)
+    drawdown_watch: float = Field(0.08, gt=0, lt=1)
+    drawdown_diagnose: float = Field(0.15, gt=0, lt=1)
+    drawdown_halt: float = Field(0.50, gt=0, lt=1)
+    drawdown_out: float = Field(0.65, gt=0, lt=1)
+
+
+class LoopSettings(Section):
+    """How the loop answers a loss."""
+
+    attempts: int = Field(3, ge=1, le=20)
+    cooldown_sessions: int = Field(63, ge=1)
+    reviewer: Literal["auto", "person"] = "person"
+    while_waiting: Literal["hold", "incumbent", "flatten"] = "hold"
+
+
+class ModelSettings(Section):
+    """Which model answers. The key comes from the environment only and is never stored."""
+
+    provider: Literal["offline", "manual", "openai"] = "offline"
+    name: str = "gpt-5"
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    prompt_price: Decimal | None = None
+    completion_price: Decimal | None = None
+
+
+class Settings(BaseSettings):
+    """The whole configuration. `load` reads the file; the environment wins over it."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, env_prefix="OOMRL_", env_nested_delimiter="__")
+
+    account: Account = Account()
+    friction: FrictionSettings = FrictionSettings()
+    limits: LimitSettings = LimitSettings()
+    thresholds: ThresholdSettings = ThresholdSettings()
+    loop: LoopSettings = LoopSettings()
+    model: ModelSettings = ModelSettings()
+
+
+def load(path: Path | None, overrides: dict[str, Any] | None = None) -> Settings:
+    """Read settings from a TOML file, the environment and explicit overrides, the later winning.
+
+    Raises `Mistake` with the first thing that is wrong and where.
+    """
+    try:
+        data: dict[str, Any] = {} if path is None else tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise Mistake(f"Expected a settings file at {path}, found none. `oomrl init` writes one.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Mistake(f"Expected TOML in {path}: {error}") from error
+    for section, values in (overrides or {}).items():
+        data[section] = {**data.get(section, {}), **values}
+    try:
+        return Settings(**data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Mistake(f"Setting {where}: {first['msg']} (was {first.get('input')!r}).") from error

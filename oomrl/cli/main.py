@@ -1,0 +1,80 @@
+"""The command line: a table of commands, each imported only when it is called.
+
+Exit codes: 0 done or allowed, 1 refused, 2 could not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from oomrl.errors import OomrlError, Refused
+
+#: command -> (module under oomrl.cli, one line of help); the attribute has the command's name.
+COMMANDS = {
+    "simulate": ("simulate", "Run the whole loop over a tape under a virtual clock."),
+    "replay": ("replay", "Run one strategy revision over a tape."),
+}
+
+
+class LazyGroup(click.Group):
+    """Import a command's module only when that command runs, so that --help stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"oomrl.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="oomrl")
+def oomrl() -> None:
+    """Turn lost money into evidence, and evidence into gated, reviewed patches.
+
+    Results on tapes and paper accounts are simulated. Nothing here is investment advice.
+    """
+
+
+def main() -> NoReturn:
+    """Run a command and turn what it raises into one line and an exit code."""
+    try:
+        oomrl(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted; what was committed stays, and the same command goes on from there.", err=True)
+        sys.exit(2)
+    except Refused as error:
+        click.echo(f"Refused: {error}", err=True)
+        sys.exit(1)
+    except OomrlError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    except Exception as error:  # noqa: BLE001 - the last boundary: a person gets one line, the report gets the rest
+        with tempfile.NamedTemporaryFile("w", prefix="oomrl-error-", suffix=".txt", delete=False) as report:
+            traceback.print_exc(file=report)
+        click.echo(
+            f"Error in the program itself ({type(error).__name__}: {error}). Nothing further was done. "
+            f"Details: {Path(report.name)}",
+            err=True,
+        )
+        sys.exit(2)
+    sys.exit(0)

@@ -1,0 +1,55 @@
+"""When sessions open and close: the exchange calendar, and a scheduler trigger that follows it.
+
+Cron expressions know no holidays, half days or time zones that change; every instant here comes from the exchange's
+own calendar and is an aware UTC datetime.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """One session's open and close, aware UTC."""
+
+    day: date
+    opens: datetime
+    closes: datetime
+
+
+class Calendar:
+    """The sessions of one exchange, offline, from `first` to `last`."""
+
+    def __init__(self, name: str = "XNYS", first: date = date(1999, 1, 1), last: date | None = None) -> None:
+        import exchange_calendars  # half a second of imports that only a daemon needs
+
+        end = last or date.today() + timedelta(days=2 * 365)  # noqa: DTZ011 - a range, not an instant
+        source = exchange_calendars.get_calendar(name, start=first.isoformat(), end=end.isoformat())
+        self.name = name
+        self.hours = tuple(
+            Hours(day.date(), opens.to_pydatetime().astimezone(UTC), closes.to_pydatetime().astimezone(UTC))
+            for day, opens, closes in zip(
+                source.sessions, source.schedule["open"], source.schedule["close"], strict=True
+            )
+        )
+        self._days = [hours.day for hours in self.hours]
+        self._closes = [hours.closes for hours in self.hours]
+
+    def session(self, day: date) -> Hours | None:
+        """Return the hours of a day, or None when the exchange is closed."""
+        place = bisect_left(self._days, day)
+        found = place < len(self._days) and self._days[place] == day
+        return self.hours[place] if found else None
+
+    def last_closed(self, now: datetime, delay: timedelta = timedelta(0)) -> Hours | None:
+        """Return the newest session that closed at least `delay` before now."""
+        place = bisect_right(self._closes, now - delay)
+        return self.hours[place - 1] if place else None
+
+    def next_close(self, after: datetime) -> Hours | None:
+        """Return the first session that closes later than an instant."""
+        place = bisect_right(self._closes, after)
+        return self.hours[place] if place < len(self.hours) else None

@@ -1,0 +1,93 @@
+"""The whole loop on small and real tapes: results, repeatability, kills, scrambled futures, failing strategies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, Ran, start_patch
+
+Command = Callable[..., Ran]
+
+FIELDS = {
+    "sessions", "revisions", "losses", "proposals", "verdicts", "deployments", "initial_equity", "final_equity",
+    "annualised_return", "sharpe", "sharpe_ci", "max_drawdown", "information_ratio", "beta", "alpha", "turnover",
+    "friction_bps", "orders", "fills", "model_cost", "wall_seconds", "sessions_per_second", "incumbent",
+    "uplift_sharpe", "uplift_ci", "controls",
+}  # fmt: skip
+TIMES = {"wall_seconds", "sessions_per_second"}
+DEMO = ["--start", "phase1", "--seed", "7", "--from", "2001-01-01", "--to", "2002-12-31", "--json"]
+
+
+def figures(ran: Ran) -> dict[str, object]:
+    assert ran.code == 0, ran.err
+    return {name: value for name, value in json.loads(ran.out).items() if name not in TIMES}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object], Path]:
+    from .conftest import command
+
+    state = tmp_path_factory.mktemp("demo") / "state"
+    return figures(command("simulate", *DEMO, "--state", state)), state
+
+
+def test_a_bad_start_loses_is_diagnosed_repaired_and_deployed(demo: tuple[dict[str, object], Path]) -> None:
+    result, state = demo
+    assert set(result) | TIMES >= FIELDS
+    assert result["losses"] >= 1
+    assert result["proposals"] >= 2
+    assert result["deployments"] >= 1
+    with sqlite3.connect(state / "oomrl.db") as store:
+        outcomes = {row[0] for row in store.execute("select outcome from verdicts")}
+    assert outcomes >= {"pass", "refuse"}
+    assert {"placebo", "cadence", "inverse"} <= set(result["controls"])
+    assert (state / "reports" / "equity.png").stat().st_size > 10_000
+
+
+def test_the_same_seed_gives_the_same_figures_also_after_kills(
+    demo: tuple[dict[str, object], Path], tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    arguments = [sys.executable, "-m", "oomrl", "simulate", *DEMO, "--state", str(state)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for wait in (2.5, 4.0, 6.5):
+        process = subprocess.Popen(arguments, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = subprocess.run(arguments, env=env, capture_output=True, text=True, check=False)
+    assert figures(Ran(done.returncode, done.stdout, done.stderr)) == demo[0]
+
+
+FAILURES = {
+    "raises": ("def decide(self, portfolio):", "def decide(self, portfolio):\n        raise ValueError('no idea')"),
+    "hangs": ("def decide(self, portfolio):", "def decide(self, portfolio):\n        while True:\n            pass"),
+}
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "oomrl", "simulate", *DEMO, "--state", str(tmp_path / "state")]
+    process = subprocess.Popen(
+        arguments, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "Traceback" not in err
+    assert "goes on" in err
+
+
+def test_start_patch_helper_makes_an_applicable_patch(tmp_path: Path) -> None:
+    patch = start_patch("strategy.toml", lambda text: text.replace("weekly", "daily"), tmp_path / "p.patch")
+    assert patch.read_text("utf-8").startswith("--- a/strategy.toml")

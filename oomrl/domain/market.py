@@ -121,4 +121,4 @@ def padded(values: Floats, size: int, fill: float = 0.0) -> Floats:
 
 def names_of(symbols: Sequence[str], mask: Bools) -> tuple[str, ...]:
     """Return the symbols where the mask is set."""
-    return tuple(symbols[n] for n in np.flatnonzero(mask))
+    return tuple(symbols[int(n)] for n in np.flatnonzero(mask))

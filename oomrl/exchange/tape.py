@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import cached_property
 
 import numpy as np
@@ -140,13 +140,3 @@ class Tape:
             rounded = ticks(values) / 10_000 if column in ("open", "high", "low", "close") else values
             columns[column][first:] = np.where(absent, np.nan, rounded)
         return Tape(self.name, self.symbols, self.days, columns, self.quarantine)
-
-
-def weekdays(start: date, count: int) -> tuple[date, ...]:
-    """Return `count` days from `start` on that are no Saturday or Sunday, for made-up tapes."""
-    days, day = [], start
-    while len(days) < count:
-        if day.weekday() < 5:
-            days.append(day)
-        day += timedelta(days=1)
-    return tuple(days)

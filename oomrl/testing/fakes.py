@@ -59,3 +59,42 @@ class ScriptedWorker:
 
     def close(self) -> None:
         self.sessions.clear()
+
+
+class RandomWorker:
+    """Decide at random from a seed and the sessions shown: new weights, hold, or nothing at all; plans of all kinds.
+
+    A decision depends on what was shown, so that the same history gets the same decisions. Implements
+    `ports.StrategyWorker`.
+    """
+
+    def __init__(self, seed: int, *, busy: float = 0.7) -> None:
+        self.seed, self.busy = seed, busy
+        self.shown = 0
+        self.known: dict[str, float] = {}
+
+    def show(self, session: Session) -> None:
+        self.shown += 1
+        self.known.update(zip(session.symbols, session["close"].tolist(), strict=True))
+
+    def decide(self, portfolio: Portfolio) -> Decision:
+        chance = np.random.default_rng([self.seed, self.shown])
+        if chance.random() > self.busy:
+            return Hold("no mood")
+        symbols = [symbol for symbol in self.known if chance.random() < 0.6]
+        raw = chance.exponential(1.0, len(symbols))
+        gross = chance.choice([0.0, 0.5, 1.0, 1.0])
+        weights = raw / raw.sum() * gross if len(symbols) else raw
+        plan = {
+            symbol: LiquidityPlan(
+                max_participation=float(chance.choice([0.02, 0.3, 1.0])),
+                sessions=int(chance.choice([1, 1, 3])),
+                limit_bps=float(limit) if (limit := chance.choice([-1.0, 0.0, 40.0, 300.0])) >= 0 else None,
+            )
+            for symbol in symbols
+            if chance.random() < 0.7
+        }
+        return TargetPortfolio(dict(zip(symbols, weights.tolist(), strict=True)), plan)
+
+    def close(self) -> None:
+        self.known.clear()

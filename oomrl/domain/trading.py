@@ -162,6 +162,19 @@ class Fills:
         return len(self.order)
 
 
+@dataclass(frozen=True, slots=True)
+class AccountRules:
+    """Say what the broker's account does by itself. What it leaves out counts in the economic book alone."""
+
+    pays_dividends: bool = True
+    charges_fees: bool = True
+    applies_splits: bool = True
+
+
+#: What an Alpaca paper account does: none of it.
+ALPACA_PAPER = AccountRules(pays_dividends=False, charges_fees=False, applies_splits=False)
+
+
 class ActionKind(StrEnum):
     DIVIDEND = "dividend"
     SPLIT = "split"

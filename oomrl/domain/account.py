@@ -1,0 +1,419 @@
+"""One account, session by session: what happened is settled and explained, what is decided becomes orders.
+
+Pure: the caller collects the execution from a broker, asks the worker for the decision, submits the orders and keeps
+the record. The replay and the live loop share it:
+
+    account.observe(session)                         # warm-up: sessions before the account trades
+    record = account.settle(session, execution)      # post, mark, decompose
+    if account.due(): decision = worker.decide(account.portfolio())
+    record = account.plan(record, decision)          # record.sized.orders go to the broker
+
+`snapshot` and `restore` carry the account; the market's side is restored by showing the same sessions again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from oomrl.domain.actions import delisting, split_and_dividend
+from oomrl.domain.attribution import Attribution, Decomposition
+from oomrl.domain.books import Books, entries_of
+from oomrl.domain.ledger import Book, Entry, Kind
+from oomrl.domain.market import TICKS_PER_CENT, Session, padded
+from oomrl.domain.observed import Bar, Observed
+from oomrl.domain.sizing import Goals, Holdings, Limits, Sized, goals_of, orders_for
+from oomrl.domain.trading import (
+    AccountRules,
+    ActionKind,
+    CorporateAction,
+    Decision,
+    Execution,
+    Portfolio,
+    TargetPortfolio,
+)
+from oomrl.errors import Mistake
+
+
+class Cadence(StrEnum):
+    """How often a strategy is asked: after each session, or after the first session of each ISO week."""
+
+    DAILY = "daily"
+    WEEKLY = "weekly"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SessionRecord:
+    """All that one session did to the account. Money in whole cents or exact dollars as named.
+
+    `execution` includes what counts in the economic book alone; `flows` are endowments and bills of the day;
+    `bar` is the market as the account saw it; `traded` the dollars bought plus sold, `exposure` the share of equity
+    in positions at the close; `decision` and `sized` are None until `Account.plan`.
+    """
+
+    day: date
+    bar: Bar
+    execution: Execution
+    flows: tuple[Entry, ...]
+    decomposition: Decomposition
+    equity_cents: int
+    economic_cash_cents: int
+    broker_cash_cents: int
+    endowed_cents: int
+    traded: float
+    exposure: float
+    suspected: tuple[str, ...]
+    quarantined: tuple[str, ...]
+    decision: Decision | None = None
+    sized: Sized | None = None
+
+    @property
+    def equity(self) -> Decimal:
+        return Decimal(self.equity_cents).scaleb(-2)
+
+    @property
+    def broker_cash(self) -> Decimal:
+        return Decimal(self.broker_cash_cents).scaleb(-2)
+
+    @property
+    def benchmark(self) -> float:
+        return self.bar.benchmark
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The ledger's lines of the session, as `Books.post` takes them."""
+        return [*self.flows, *entries_of(self.execution)]
+
+
+class Account:
+    """Keep books, attribution and working orders of one strategy's account.
+
+    `observed` may be shared between accounts that follow the same market; whoever shares it shows each session once
+    before the accounts settle it. `rules` say what the broker's account does by itself.
+    """
+
+    def __init__(
+        self,
+        observed: Observed | None = None,
+        *,
+        limits: Limits | None = None,
+        rules: AccountRules | None = None,
+        cadence: Cadence | str = Cadence.WEEKLY,
+        revision: str = "r0",
+    ) -> None:
+        self.observed = observed or Observed()
+        self.limits = limits or Limits()
+        self.rules = rules or AccountRules()
+        self.cadence = Cadence(cadence)
+        self.revision = revision
+        self.books = Books(self.observed.roster)
+        self.attribution = Attribution(self.observed.roster)
+        self._ticks = 0
+        self._cents = 0
+        self._goals: Goals | None = None
+        self._attempt = 0
+        self._sessions_worked = 0
+        self._last: date | None = None
+        self._due = False
+
+    @property
+    def day(self) -> date | None:
+        """The last session that was observed or settled."""
+        return self._last
+
+    def endow(self, entries: Sequence[Entry]) -> None:
+        """Post money that is there before the first session; later endowments go through `settle`."""
+        _, endowed = self._post(entries)
+        self._cents += endowed
+        self._ticks += endowed * TICKS_PER_CENT
+
+    def adopt(self, positions: Mapping[str, Decimal], key: str, day: date) -> list[Entry]:
+        """Take over shares that the broker already holds, endowed at the last known close. Returns the entries.
+
+        Raises `Mistake` for a name that the market never showed.
+        """
+        bar, entries = self._bar(), []
+        for symbol, shares in positions.items():
+            row = self.observed.roster.find(symbol)
+            if row is None:
+                raise Mistake(f"Expected positions in names that the market shows, was {symbol}. Use the symbol fence.")
+            value = Decimal(int(float(shares) * bar.close_ticks[row] / 100)).scaleb(-2)
+            stem = f"{key}/adopt/{symbol}"
+            entries.append(Entry(f"{stem}/endowment", day, Kind.ENDOWMENT, Book.BOTH, value, symbol))
+            entries.append(Entry(f"{stem}/shares", day, Kind.BUY, Book.BOTH, -value, symbol, shares))
+        self.books.post(entries)
+        self.attribution.adopt(self.books.shares)
+        self._ticks = self.books.equity_ticks(bar.close_ticks)
+        self._cents = (self._ticks + TICKS_PER_CENT // 2) // TICKS_PER_CENT
+        return entries
+
+    def observe(self, session: Session) -> Bar:
+        """Show a session without settling it (warm-up, or re-showing history after a restart)."""
+        if session.day > self.observed.day:
+            self.observed.show(session)
+        bar = self._bar()
+        if bar.day != session.day:
+            raise ValueError(f"Expected the session of {bar.day}, the last that was shown, was {session.day}")
+        self._tick(session.day)
+        return bar
+
+    def settle(self, session: Session, execution: Execution, flows: Sequence[Entry] = ()) -> SessionRecord:
+        """Post a closed session's execution and the day's flows, mark the books, and explain the result.
+
+        `flows` are endowments and model bills of the day; endowments count from the close on.
+        """
+        bar = self.observe(session)
+        before = self.books.shares.copy()
+        execution = self._completed(session, bar, execution)
+        self.books.settle(execution)
+        after = self.books.shares
+        bills, endowed = self._post(flows)
+        ticks = self.books.equity_ticks(bar.close_ticks)
+        cents = (ticks + TICKS_PER_CENT // 2) // TICKS_PER_CENT
+        decomposition = self.attribution.session(
+            bar,
+            execution,
+            before,
+            after,
+            ticks=ticks - self._ticks - endowed * 100,
+            pnl_cents=cents - self._cents - endowed,
+            bills_cents=bills,
+        )
+        self._ticks, self._cents = ticks, cents
+        self._work_on(bar, execution)
+        value = ticks / 100 - self.books.economic_cents
+        return SessionRecord(
+            day=session.day,
+            bar=bar,
+            execution=execution,
+            flows=tuple(flows),
+            decomposition=decomposition,
+            equity_cents=cents,
+            economic_cash_cents=self.books.economic_cents,
+            broker_cash_cents=self.books.broker_cents,
+            endowed_cents=self.books.endowed_cents,
+            traded=float(np.abs(execution.fills.cents).sum()) / 100,
+            exposure=value / cents if cents > 0 else 0.0,
+            suspected=session.suspected,
+            quarantined=session.quarantined,
+        )
+
+    def due(self) -> bool:
+        """Return whether the cadence asks for a decision after the last session."""
+        return self._due
+
+    def portfolio(self) -> Portfolio:
+        """Return what the strategy is told of the account."""
+        shares = self.observed.roster.named(self.books.shares)
+        return Portfolio(self._bar().day, self._cents / 100, self.books.broker_cents / 100, shares)
+
+    def plan(self, record: SessionRecord, decision: Decision | None) -> SessionRecord:
+        """Turn a decision into the next session's orders; None and `Hold` let working orders go on.
+
+        Raises `StrategyFailure` for a decision that is no portfolio; the account is then as before.
+        """
+        bar, roster = self._bar(), self.observed.roster
+        volume, holdings = self.observed.average_volume(), self._holdings()
+        if isinstance(decision, TargetPortfolio):
+            goals = goals_of(decision, roster, bar, volume, holdings, self.limits)
+            self.attribution.decided(goals.target, goals.limited)
+            self._goals, self._attempt, self._sessions_worked = goals, 0, 0
+        sized = self._work(bar, holdings)
+        return replace(record, decision=decision, sized=sized)
+
+    def stop_working(self) -> None:
+        """Give up what orders of the last decision still miss; the gap stays in the attribution as unfilled."""
+        self._goals = None
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the account's state as plain JSON-able values."""
+        return {
+            "books": self.books.snapshot(),
+            "attribution": self.attribution.snapshot(),
+            "ticks": self._ticks,
+            "cents": self._cents,
+            "last": self._last.isoformat() if self._last else None,
+            "due": self._due,
+            "attempt": self._attempt,
+            "sessions_worked": self._sessions_worked,
+            "goals": self._goals_snapshot(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become what `snapshot` described. The sessions up to its day must have been observed before."""
+        last = date.fromisoformat(state["last"]) if state["last"] else date.min
+        if self.observed.day != last:
+            raise ValueError(f"Expected the sessions up to {last} to be shown before, was {self.observed.day}")
+        self.books.restore(state["books"])
+        self.attribution.restore(state["attribution"])
+        self._ticks, self._cents = int(state["ticks"]), int(state["cents"])
+        self._last = date.fromisoformat(state["last"]) if state["last"] else None
+        self._due = bool(state["due"])
+        self._attempt, self._sessions_worked = int(state["attempt"]), int(state["sessions_worked"])
+        self._goals = self._goals_restored(state["goals"])
+
+    def _bar(self) -> Bar:
+        if self.observed.bar is None:
+            raise ValueError("Expected at least one session to be shown before")
+        return self.observed.bar
+
+    def _tick(self, day: date) -> None:
+        if self._last is not None and day < self._last:
+            raise ValueError(f"Expected a session after {self._last}, was {day}")
+        if day != self._last:
+            new_week = self._last is None or self._last.isocalendar()[:2] != day.isocalendar()[:2]
+            self._due = self.cadence is Cadence.DAILY or new_week
+            self._last = day
+
+    def _post(self, entries: Sequence[Entry]) -> tuple[int, int]:
+        """Post flows; return (bills, endowments) in cents as the books took them."""
+        if not entries:
+            return 0, 0
+        cents, endowed = self.books.economic_cents, self.books.endowed_cents
+        self.books.post(entries)
+        moved, given = self.books.economic_cents - cents, self.books.endowed_cents - endowed
+        return given - moved, given
+
+    def _holdings(self) -> Holdings:
+        books = self.books
+        return Holdings(self._cents / 100, books.broker_cents / 100, books.shares, books.broker_shares)
+
+    def _work(self, bar: Bar, holdings: Holdings) -> Sized | None:
+        """Return the orders of the names whose plan still runs, or None when nothing works."""
+        goals = self._goals
+        if goals is None:
+            return None
+        sized = orders_for(
+            goals,
+            goals.sessions > self._sessions_worked,
+            self._attempt,
+            self.revision,
+            self.observed.roster,
+            bar,
+            self.observed.average_volume(),
+            holdings,
+            self.limits,
+        )
+        self._attempt += 1
+        return sized
+
+    def _work_on(self, bar: Bar, execution: Execution) -> None:
+        """Restate goals after a session, or drop them once no plan runs on. The attribution has them as of now."""
+        self._sessions_worked += 1
+        goals = self._goals
+        if goals is None:
+            return
+        if not (goals.sessions > self._sessions_worked).any():
+            self._goals = None
+        elif bar.eventful or execution.actions or len(goals.sessions) < len(bar.close):
+            size = len(bar.close)
+            self._goals = replace(
+                goals,
+                target=self.attribution.target,
+                limited=self.attribution.goal,
+                sessions=np.concatenate([goals.sessions, np.zeros(size - len(goals.sessions), dtype=np.int64)]),
+                participation=padded(goals.participation, size, 1.0),
+                limit_price=np.round(padded(goals.limit_price, size, np.nan) / bar.split, 4),
+            )
+
+    def _completed(self, session: Session, bar: Bar, execution: Execution) -> Execution:
+        """Add what the broker's account leaves out, on the shares of the economic book."""
+        rules, books = self.rules, self.books
+        if rules.applies_splits and rules.pays_dividends and not books.apart:
+            return execution
+        extra: list[CorporateAction] = []
+        roster, held, broker = self.observed.roster, books.shares, books.broker_shares
+        if bar.eventful:
+            happened = ((bar.split != 1.0) | (bar.dividend > 0)) & (held > 0)
+            for row in np.flatnonzero(happened):
+                extra += self._left_out(roster.symbols[row], float(held[row]), float(broker[row]), bar, int(row))
+        shares = {action.symbol: float(action.shares) for action in extra if action.kind is ActionKind.SPLIT}
+        extra += self._corrections(execution, shares)
+        return replace(execution, actions=execution.actions + tuple(extra)) if extra else execution
+
+    def _left_out(self, symbol: str, held: float, broker: float, bar: Bar, row: int) -> list[CorporateAction]:
+        """Return the split and the dividend that the broker leaves out of one position, or pays on too few shares."""
+        split, dividend, opened = float(bar.split[row]), float(bar.dividend[row]), float(bar.opened[row])
+        rules = self.rules
+        whole = split_and_dividend(
+            symbol, held, split, 0.0, opened, apply_split=not rules.applies_splits, in_broker=False
+        )
+        now = held + sum(float(action.shares) for action in whole)
+        if rules.applies_splits and split != 1.0:
+            now = float(np.floor(held * split + 1e-6))
+            broker = float(np.floor(broker * split + 1e-6))
+        paid_on = broker if rules.pays_dividends else 0.0
+        if now > paid_on:
+            whole += split_and_dividend(symbol, now - paid_on, 1.0, dividend, opened, in_broker=False)
+        return whole
+
+    def _corrections(self, execution: Execution, split_shares: Mapping[str, float]) -> list[CorporateAction]:
+        """Return the economic-only shares that go with the broker's sales where its account misses splits.
+
+        Selling a part of the broker's shares sells the same part of the economic ones, at the fill's price.
+        """
+        books, roster = self.books, self.observed.roster
+        if not books.apart and not split_shares:
+            return []
+        held, broker = books.shares.copy(), books.broker_shares.copy()
+        for symbol, shares in split_shares.items():
+            held[roster.row(symbol)] += shares
+        out: list[CorporateAction] = []
+        fills, rows = execution.fills, roster.rows(execution.orders.symbols)
+        for n in range(len(fills)):
+            row, sold = int(rows[fills.order[n]]), -float(fills.shares[n])
+            if sold > 0 and broker[row] > 0 and held[row] != broker[row]:
+                left = round((broker[row] - sold) * held[row] / broker[row])
+                more = held[row] - left - sold
+                if more:
+                    price = round(float(fills.price[n]), 4)
+                    sale = delisting(roster.symbols[row], more, price, 1.0, in_broker=False)
+                    out.append(replace(sale, kind=ActionKind.SPLIT))
+                held[row] -= more
+            held[row] -= sold
+            broker[row] -= sold
+        for action in execution.actions:
+            if action.kind is ActionKind.WRITE_OFF:
+                row = roster.row(action.symbol)
+                more = held[row] - broker[row]
+                if more:
+                    out.append(delisting(action.symbol, more, float(action.value), 1.0, in_broker=False))
+        return out
+
+    def _goals_snapshot(self) -> dict[str, Any] | None:
+        goals, roster = self._goals, self.observed.roster
+        if goals is None:
+            return None
+        limits = {roster.symbols[n]: float(v) for n, v in enumerate(goals.limit_price) if not np.isnan(v)}
+        return {
+            "decided_on": goals.decided_on.isoformat(),
+            "target": roster.named(goals.target),
+            "limited": roster.named(goals.limited),
+            "sessions": roster.named(goals.sessions.astype(np.float64)),
+            "participation": roster.named(goals.participation),
+            "limit_price": limits,
+            "reasons": dict(goals.reasons),
+        }
+
+    def _goals_restored(self, state: Mapping[str, Any] | None) -> Goals | None:
+        if state is None:
+            return None
+        roster = self.observed.roster
+        limit = np.full(len(roster), np.nan)
+        for symbol, price in state["limit_price"].items():
+            limit[roster.row(symbol)] = price
+        return Goals(
+            decided_on=date.fromisoformat(state["decided_on"]),
+            target=roster.array(state["target"]),
+            limited=roster.array(state["limited"]),
+            sessions=roster.array(state["sessions"]).astype(np.int64),
+            participation=roster.array(state["participation"]),
+            limit_price=limit,
+            reasons=dict(state["reasons"]),
+        )

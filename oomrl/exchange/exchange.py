@@ -1,0 +1,278 @@
+"""The embedded paper exchange: one account, one batch of orders a session. Its results are called simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from oomrl.domain.actions import delisting, in_cents, split_and_dividend
+from oomrl.domain.market import Floats, Ints, Roster, Session, padded
+from oomrl.domain.trading import AccountRules, CorporateAction, Execution, Orders
+from oomrl.errors import Refused
+from oomrl.exchange.friction import UNKNOWN_VOLATILITY, Friction
+from oomrl.exchange.matching import match
+
+#: Decay of the exponentially weighted variance of daily returns (RiskMetrics 1996), and how many returns it needs.
+DECAY = 0.94
+LEAST_RETURNS = 5
+
+NO_ORDERS = Orders(date.min, (), (), np.empty(0), np.empty(0), np.empty(0), ())
+
+
+class PaperExchange:
+    """Simulate a broker's account. Implements `ports.Broker`.
+
+    `cash` is the opening cash in dollars. A name that is held and does not print for `delist_after` sessions is
+    taken out of the account for `delisting_recovery` times its last price (1 by default: most delistings of large
+    companies are takeovers near that price; 0 writes it off). Dividends are paid on their ex-date.
+    """
+
+    def __init__(
+        self,
+        cash: Decimal,
+        friction: Friction | None = None,
+        rules: AccountRules | None = None,
+        *,
+        delist_after: int = 10,
+        delisting_recovery: float = 1.0,
+        sales_fund_at_once: bool = False,
+    ) -> None:
+        self.friction = friction or Friction()
+        self.rules = rules or AccountRules()
+        self.delist_after, self.delisting_recovery = delist_after, delisting_recovery
+        self.sales_fund_at_once = sales_fund_at_once
+        self.day = date.min
+        self._cents = in_cents(cash)
+        self._open: Orders = NO_ORDERS
+        self._roster = Roster()
+        self._shares = self._close = self._variance = self._returns = self._missing = np.empty(0)
+
+    def submit(self, orders: Orders) -> None:
+        """Queue a batch for the next session. Ids that are queued already, and batches decided before the last
+        collected session, change nothing. Raises `Refused` for sales of more shares than are held."""
+        if orders.decided_on < self.day or not len(orders):
+            return
+        if len(self._open):
+            known = set(self._open.ids)
+            fresh = [row for row, name in enumerate(orders.ids) if name not in known]
+            if not fresh:
+                return
+            orders = _joined(self._open, orders, fresh)
+        rows = self._roster.rows(orders.symbols)
+        self._fit()
+        sold = np.bincount(rows, weights=np.minimum(orders.shares, 0.0), minlength=len(self._roster))
+        over = np.flatnonzero(self._shares + sold < 0)
+        if len(over):
+            name, held = self._roster.symbols[over[0]], self._shares[over[0]]
+            raise Refused(
+                f"Expected sales of at most {held:g} shares of {name}, was {-sold[over[0]]:g}. No short sales."
+            )
+        self._open = orders
+
+    def cancel_open(self) -> None:
+        """Drop the queued orders."""
+        self._open = NO_ORDERS
+
+    def deposit(self, amount: Decimal) -> None:
+        """Add an endowment in whole cents to the cash."""
+        self._cents += in_cents(amount)
+
+    def cash(self) -> Decimal:
+        """Return the cash in dollars and whole cents."""
+        return Decimal(self._cents).scaleb(-2)
+
+    def positions(self) -> Mapping[str, Decimal]:
+        """Return shares by symbol, in the order in which the names were first met, zero positions left out."""
+        return {symbol: Decimal(int(shares)) for symbol, shares in self._roster.named(self._shares).items()}
+
+    def collect(self, session: Session) -> Execution:
+        """Work the queued orders through a closed session; what stays unfilled then ends. Each session once."""
+        if session.day <= self.day:
+            raise ValueError(f"Expected a session after {self.day}, was {session.day}")
+        rows = self._roster.rows(session.symbols)
+        self._fit()
+        actions: list[CorporateAction] = []
+        split, dividend = session["split"], session["dividend"]
+        eventful = (split != 1.0) | (dividend > 0)
+        orders = self._open
+        if eventful.any():
+            for at in np.flatnonzero(eventful & (self._shares[rows] > 0)):
+                actions += self._before_the_open(session, int(at), int(rows[at]))
+            if self.rules.applies_splits and len(orders) and (split != 1.0).any():
+                orders = _split_adjusted(orders, session)
+        at_order = self._rows_in_session(orders, session, rows)
+        number = self._roster.rows(orders.symbols)
+        matched = match(
+            orders,
+            at_order,
+            session,
+            self._cents,
+            self.friction,
+            self._volatility(number),
+            charge_fees=self.rules.charges_fees,
+            sales_fund_at_once=self.sales_fund_at_once,
+        )
+        self._cents = matched.cash
+        if len(matched.fills):
+            np.add.at(self._shares, number[matched.fills.order], matched.fills.shares)
+        self._see(session, rows)
+        actions += self._delisted()
+        self._open, self.day = NO_ORDERS, session.day
+        return Execution(
+            day=session.day,
+            orders=orders,
+            fills=matched.fills,
+            commission=matched.commission,
+            regulatory=matched.regulatory,
+            unfilled=matched.unfilled,
+            causes=matched.causes,
+            actions=tuple(actions),
+            fees_in_broker=self.rules.charges_fees,
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the whole state as plain JSON-able values."""
+        orders, seen = self._open, range(len(self._roster))
+        return {
+            "day": self.day.isoformat(),
+            "cents": self._cents,
+            "names": {
+                self._roster.symbols[n]: [
+                    float(column[n])
+                    for column in (self._shares, self._close, self._variance, self._returns, self._missing)
+                ]
+                for n in seen
+            },
+            "decided_on": orders.decided_on.isoformat(),
+            "orders": [
+                [
+                    orders.ids[row],
+                    orders.symbols[row],
+                    float(orders.shares[row]),
+                    None if np.isnan(orders.limit[row]) else float(orders.limit[row]),
+                    float(orders.participation[row]),
+                    orders.reasons[row],
+                ]
+                for row in range(len(orders))
+            ],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become what `snapshot` described."""
+        self.day, self._cents = date.fromisoformat(state["day"]), int(state["cents"])
+        self._roster = Roster()
+        self._roster.rows(tuple(state["names"]))
+        columns = np.array(list(state["names"].values()), dtype=np.float64).reshape(-1, 5).T.copy()
+        self._shares, self._close, self._variance, self._returns, self._missing = columns
+        rows = state["orders"]
+        if not rows:
+            self._open = NO_ORDERS
+            return
+        ids, symbols, shares, limit, participation, reasons = zip(*rows, strict=True)
+        self._open = Orders(
+            date.fromisoformat(state["decided_on"]),
+            ids,
+            symbols,
+            np.array(shares),
+            np.array([np.nan if value is None else value for value in limit]),
+            np.array(participation),
+            reasons,
+        )
+
+    def _fit(self) -> None:
+        size = len(self._roster)
+        if len(self._shares) < size:
+            self._shares, self._close = padded(self._shares, size), padded(self._close, size, np.nan)
+            self._variance, self._returns = padded(self._variance, size), padded(self._returns, size)
+            self._missing = padded(self._missing, size)
+
+    def _before_the_open(self, session: Session, at: int, number: int) -> list[CorporateAction]:
+        actions = split_and_dividend(
+            session.symbols[at],
+            float(self._shares[number]),
+            float(session["split"][at]),
+            float(session["dividend"][at]),
+            float(session["open"][at]),
+            apply_split=self.rules.applies_splits,
+            pay_dividend=self.rules.pays_dividends,
+        )
+        for action in actions:
+            self._shares[number] += float(action.shares)
+            self._cents += in_cents(action.amount)
+        return actions
+
+    def _rows_in_session(self, orders: Orders, session: Session, rows: Ints) -> Ints:
+        if not len(orders):
+            return np.empty(0, dtype=np.int64)
+        place = np.full(len(self._roster), -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        return place[self._roster.rows(orders.symbols)]
+
+    def _volatility(self, number: Ints) -> Floats:
+        known = self._returns[number] >= LEAST_RETURNS
+        volatility: Floats = np.where(known, np.sqrt(self._variance[number]), UNKNOWN_VOLATILITY)
+        return volatility
+
+    def _see(self, session: Session, rows: Ints) -> None:
+        """Learn the session's close; suspected jumps teach nothing about volatility."""
+        close, last = session["close"], self._close[rows]
+        with np.errstate(invalid="ignore"):
+            squared = np.log(session["split"] * (close + session["dividend"]) / last) ** 2
+        learn = ~np.isnan(last)
+        if session.suspected:
+            learn &= ~np.isin(session.symbols, session.suspected)
+        count, variance = self._returns[rows], self._variance[rows]
+        weight = np.maximum(1 - DECAY, 1 / (count + 1))
+        self._variance[rows] = np.where(learn, variance + weight * (squared - variance), variance)
+        self._returns[rows] = count + learn
+        self._close[rows] = close
+        self._missing += 1
+        self._missing[rows] = 0
+
+    def _delisted(self) -> list[CorporateAction]:
+        gone = np.flatnonzero((self._missing >= self.delist_after) & (self._shares > 0))
+        actions = []
+        for number in gone:
+            name, shares, price = self._roster.symbols[number], float(self._shares[number]), float(self._close[number])
+            action = delisting(name, shares, price, self.delisting_recovery)
+            self._shares[number] = 0.0
+            self._cents += in_cents(action.amount)
+            actions.append(action)
+        return actions
+
+
+def _joined(first: Orders, second: Orders, rows: list[int]) -> Orders:
+    """Return the first batch followed by some rows of the second."""
+    return Orders(
+        second.decided_on,
+        first.ids + tuple(second.ids[row] for row in rows),
+        first.symbols + tuple(second.symbols[row] for row in rows),
+        np.concatenate([first.shares, second.shares[rows]]),
+        np.concatenate([first.limit, second.limit[rows]]),
+        np.concatenate([first.participation, second.participation[rows]]),
+        first.reasons + tuple(second.reasons[row] for row in rows),
+    )
+
+
+def _split_adjusted(orders: Orders, session: Session) -> Orders:
+    """Restate queued orders after a split at the open: whole shares towards zero, limits by the ratio."""
+    ratios = {
+        symbol: float(ratio) for symbol, ratio in zip(session.symbols, session["split"], strict=True) if ratio != 1.0
+    }
+    factor = np.array([ratios.get(symbol, 1.0) for symbol in orders.symbols])
+    if (factor == 1.0).all():
+        return orders
+    size = np.floor(np.abs(orders.shares) * factor + 1e-6)
+    return Orders(
+        orders.decided_on,
+        orders.ids,
+        orders.symbols,
+        np.sign(orders.shares) * size,
+        np.round(orders.limit / factor, 4),
+        orders.participation,
+        orders.reasons,
+    )

@@ -19,9 +19,7 @@ def render_item(kind: str, item: object, _autogen: object) -> str | bool:
 
 connection = context.config.attributes.get("connection")
 if connection is None:
-    raise RuntimeError(
-        "Expected a connection from oomrl.adapters.database.schema, was none: use `Store.open`"
-    )
+    raise RuntimeError("Expected a connection from oomrl.adapters.database.schema, was none: use `Store.open`")
 context.configure(
     connection=connection,
     target_metadata=metadata,

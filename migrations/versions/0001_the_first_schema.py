@@ -19,10 +19,7 @@ def upgrade() -> None:
     op.create_table(
         "attestations",
         sa.Column(
-            "sequence",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
+            "sequence", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False
         ),
         sa.Column("digest", sa.String(length=64), nullable=False),
         sa.Column("previous", sa.String(length=64), nullable=False),
@@ -49,12 +46,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "bars",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
         sa.Column("names", sa.Integer(), nullable=False),
         sa.Column("blob", sa.LargeBinary(), nullable=False),
@@ -63,12 +55,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "capital_events",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("sequence", sa.Integer(), nullable=False),
         sa.Column("key", sa.String(length=200), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
@@ -83,12 +70,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "checkpoints",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
         sa.Column("blob", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_checkpoints_run_id")),
@@ -96,12 +78,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "decisions",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
         sa.Column("revision", sa.String(length=64), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
@@ -113,12 +90,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "deployments",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("sequence", sa.Integer(), nullable=False),
         sa.Column("revision", sa.String(length=64), nullable=False),
         sa.Column("base", sa.String(length=64), nullable=False),
@@ -132,12 +104,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "ledger",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("key", sa.String(length=200), nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
@@ -150,18 +117,11 @@ def upgrade() -> None:
         sa.Column("note", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_ledger_run_id")),
         sa.PrimaryKeyConstraint("run_id", "key", name=op.f("pk_ledger")),
+        sqlite_with_rowid=False,
     )
-    with op.batch_alter_table("ledger", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_ledger_run_id_ledger_day"), ["run_id", "day"], unique=False)
-
     op.create_table(
         "losses",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
         sa.Column("level", sa.String(length=16), nullable=False),
@@ -175,12 +135,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "marks",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
         sa.Column("equity", exact(2), nullable=False),
         sa.Column("cash", exact(2), nullable=False),
@@ -201,12 +156,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "orders",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("client_order_id", sa.String(length=128), nullable=False),
         sa.Column("decided_on", sa.Date(), nullable=False),
         sa.Column("live_on", sa.Date(), nullable=True),
@@ -224,20 +174,18 @@ def upgrade() -> None:
         sa.CheckConstraint("side IN ('buy', 'sell')", name=op.f("ck_orders_side")),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_orders_run_id")),
         sa.PrimaryKeyConstraint("run_id", "client_order_id", name=op.f("pk_orders")),
+        sqlite_with_rowid=False,
     )
     with op.batch_alter_table("orders", schema=None) as batch_op:
         batch_op.create_index(
-            batch_op.f("ix_orders_run_id_orders_decided_on"), ["run_id", "decided_on"], unique=False
+            batch_op.f("ix_orders_run_id_orders_decided_on_orders_live_on"),
+            ["run_id", "decided_on", "live_on"],
+            unique=False,
         )
 
     op.create_table(
         "diagnostics",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("loss", sa.String(length=64), nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
@@ -256,12 +204,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "fills",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("client_order_id", sa.String(length=128), nullable=False),
         sa.Column("sequence", sa.Integer(), nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
@@ -282,18 +225,11 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_fills_run_id")),
         sa.PrimaryKeyConstraint("run_id", "client_order_id", "sequence", name=op.f("pk_fills")),
+        sqlite_with_rowid=False,
     )
-    with op.batch_alter_table("fills", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_fills_run_id_fills_day"), ["run_id", "day"], unique=False)
-
     op.create_table(
         "order_events",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("client_order_id", sa.String(length=128), nullable=False),
         sa.Column("sequence", sa.Integer(), nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
@@ -306,15 +242,11 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_order_events_run_id")),
         sa.PrimaryKeyConstraint("run_id", "client_order_id", "sequence", name=op.f("pk_order_events")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "prompts",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("diagnostic", sa.String(length=64), nullable=False),
         sa.Column("role", sa.String(length=32), nullable=False),
@@ -339,18 +271,11 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "id", name=op.f("pk_prompts")),
     )
     with op.batch_alter_table("prompts", schema=None) as batch_op:
-        batch_op.create_index(
-            batch_op.f("ix_prompts_run_id_prompts_status"), ["run_id", "status"], unique=False
-        )
+        batch_op.create_index(batch_op.f("ix_prompts_run_id_prompts_status"), ["run_id", "status"], unique=False)
 
     op.create_table(
         "proposals",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("diagnostic", sa.String(length=64), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
@@ -374,21 +299,12 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_proposals_run_id")),
         sa.PrimaryKeyConstraint("run_id", "id", name=op.f("pk_proposals")),
         sa.UniqueConstraint(
-            "run_id",
-            "diagnostic",
-            "attempt",
-            "digest",
-            name=op.f("uq_proposals_run_id_diagnostic_attempt_digest"),
+            "run_id", "diagnostic", "attempt", "digest", name=op.f("uq_proposals_run_id_diagnostic_attempt_digest")
         ),
     )
     op.create_table(
         "verdicts",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("digest", sa.String(length=64), nullable=False),
         sa.Column("proposal", sa.String(length=64), nullable=False),
         sa.Column("outcome", sa.String(length=16), nullable=False),
@@ -397,26 +313,17 @@ def upgrade() -> None:
         sa.Column("payload", sa.JSON(), nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
-            ["run_id", "proposal"],
-            ["proposals.run_id", "proposals.id"],
-            name=op.f("fk_verdicts_run_id_proposal"),
+            ["run_id", "proposal"], ["proposals.run_id", "proposals.id"], name=op.f("fk_verdicts_run_id_proposal")
         ),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_verdicts_run_id")),
         sa.PrimaryKeyConstraint("run_id", "digest", name=op.f("pk_verdicts")),
     )
     with op.batch_alter_table("verdicts", schema=None) as batch_op:
-        batch_op.create_index(
-            batch_op.f("ix_verdicts_run_id_verdicts_proposal"), ["run_id", "proposal"], unique=False
-        )
+        batch_op.create_index(batch_op.f("ix_verdicts_run_id_verdicts_proposal"), ["run_id", "proposal"], unique=False)
 
     op.create_table(
         "reviews",
-        sa.Column(
-            "run_id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("proposal", sa.String(length=64), nullable=False),
         sa.Column("reviewer", sa.String(length=200), nullable=False),
@@ -427,17 +334,13 @@ def upgrade() -> None:
         sa.Column("verdict", sa.String(length=64), nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
-            ["run_id", "verdict"],
-            ["verdicts.run_id", "verdicts.digest"],
-            name=op.f("fk_reviews_run_id_verdict"),
+            ["run_id", "verdict"], ["verdicts.run_id", "verdicts.digest"], name=op.f("fk_reviews_run_id_verdict")
         ),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_reviews_run_id")),
         sa.PrimaryKeyConstraint("run_id", "id", name=op.f("pk_reviews")),
     )
     with op.batch_alter_table("reviews", schema=None) as batch_op:
-        batch_op.create_index(
-            batch_op.f("ix_reviews_run_id_reviews_proposal"), ["run_id", "proposal"], unique=False
-        )
+        batch_op.create_index(batch_op.f("ix_reviews_run_id_reviews_proposal"), ["run_id", "proposal"], unique=False)
 
 
 def downgrade() -> None:
@@ -455,20 +358,14 @@ def downgrade() -> None:
 
     op.drop_table("prompts")
     op.drop_table("order_events")
-    with op.batch_alter_table("fills", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_fills_run_id_fills_day"))
-
     op.drop_table("fills")
     op.drop_table("diagnostics")
     with op.batch_alter_table("orders", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_orders_run_id_orders_decided_on"))
+        batch_op.drop_index(batch_op.f("ix_orders_run_id_orders_decided_on_orders_live_on"))
 
     op.drop_table("orders")
     op.drop_table("marks")
     op.drop_table("losses")
-    with op.batch_alter_table("ledger", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_ledger_run_id_ledger_day"))
-
     op.drop_table("ledger")
     op.drop_table("deployments")
     op.drop_table("decisions")

@@ -48,6 +48,4 @@ class Attestations:
 
 
 def _link(row: Row[tuple[object, ...]]) -> StoredAttestation:
-    return StoredAttestation(
-        row.sequence, row.digest, row.previous, row.kind, row.subject, row.envelope, row.at
-    )
+    return StoredAttestation(row.sequence, row.digest, row.previous, row.kind, row.subject, row.envelope, row.at)

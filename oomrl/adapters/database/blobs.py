@@ -34,9 +34,7 @@ def pack_session(session: Session) -> bytes:
     return zlib.compress(b"".join(parts), level=1)
 
 
-def unpack_session(
-    day: date, blob: bytes, symbols: dict[tuple[str, ...], tuple[str, ...]] | None = None
-) -> Session:
+def unpack_session(day: date, blob: bytes, symbols: dict[tuple[str, ...], tuple[str, ...]] | None = None) -> Session:
     """Return the session that `pack_session` was given. `symbols` shares one tuple among equal sets of names."""
     raw = zlib.decompress(blob)
     (length,) = struct.unpack_from("<I", raw)
@@ -86,9 +84,7 @@ def decision_of(
     if kind == "hold":
         return Hold(reasons.get("", ""))
     plans = {
-        name: LiquidityPlan(
-            float(str(share)), int(str(sessions)), None if limit is None else float(str(limit))
-        )
+        name: LiquidityPlan(float(str(share)), int(str(sessions)), None if limit is None else float(str(limit)))
         for name, (share, sessions, limit) in plan.items()
     }
     return TargetPortfolio(weights=dict(weights), plan=plans, reasons=dict(reasons))

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Column, Connection, Date, Table, and_, select
+from sqlalchemy import Column, Connection, Date, Insert, Table, and_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from oomrl.adapters.database.types import Exact, scaled, unscaled
@@ -65,9 +66,7 @@ def insert_columns(connection: Connection, table: Table, columns: Mapping[str, o
 
 def _series(column: Column[object], values: object, dialect: str) -> Iterable[object]:
     if isinstance(values, list):
-        return (
-            [_ready(column, value, dialect) for value in values] if _needs_care(column, dialect) else values
-        )
+        return [_ready(column, value, dialect) for value in values] if _needs_care(column, dialect) else values
     return repeat(_ready(column, values, dialect))
 
 
@@ -88,22 +87,17 @@ def _ready(column: Column[object], value: object, dialect: str) -> object:
     return value
 
 
-def put(
-    connection: Connection, table: Table, row: Mapping[str, object], may_differ: Sequence[str] = ()
-) -> bool:
+def put(connection: Connection, table: Table, row: Mapping[str, object], may_differ: Sequence[str] = ()) -> bool:
     """Insert one row and return True; return False where the same row is there already.
 
     Raise `Conflict` where the key is taken by a row that differs in a column that is not in `may_differ`.
     """
-    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    if connection.execute(insert(table).values(**row).on_conflict_do_nothing()).rowcount == 1:
+    if connection.execute(_insert(table, connection.dialect.name), dict(row)).rowcount == 1:
         return True
     keys = [table.c[column.name] == row[column.name] for column in table.primary_key]
     there = connection.execute(select(table).where(and_(*keys))).mappings().one_or_none()
     if there is None:
-        raise Conflict(
-            f"Expected a new row in {table.name}, was another with the same unique columns as {_short(row)}"
-        )
+        raise Conflict(f"Expected a new row in {table.name}, was another with the same unique columns as {_short(row)}")
     for name, value in row.items():
         if name not in may_differ and there[name] != value:
             raise Conflict(
@@ -111,6 +105,12 @@ def put(
                 f"and now {value!r:.80}: restore the backup, or start a new state directory"
             )
     return False
+
+
+@cache
+def _insert(table: Table, dialect: str) -> Insert:
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    return insert(table).on_conflict_do_nothing()
 
 
 def _short(row: Mapping[str, object]) -> str:

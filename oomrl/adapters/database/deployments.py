@@ -41,9 +41,7 @@ class Deployments:
             if deployment.sequence != count + 1:
                 raise Halt(f"Expected deployment {count + 1} of {deployment.run}, was {deployment.sequence}")
             if last is not None and deployment.base != last.revision:
-                raise Halt(
-                    f"Expected a deployment on {last.revision}, which trades, was one on {deployment.base}"
-                )
+                raise Halt(f"Expected a deployment on {last.revision}, which trades, was one on {deployment.base}")
         return put(self._connection, deployments, row, may_differ=("at",))
 
     def current(self, run: str) -> Deployment | None:
@@ -55,9 +53,7 @@ class Deployments:
     def all(self, run: str) -> list[Deployment]:
         """Return the deployments of a run, oldest first."""
         query = select(deployments).where(deployments.c.run_id == self._runs.key(run))
-        return [
-            _deployment(run, row) for row in self._connection.execute(query.order_by(deployments.c.sequence))
-        ]
+        return [_deployment(run, row) for row in self._connection.execute(query.order_by(deployments.c.sequence))]
 
 
 def _deployment(run: str, row: Row[tuple[object, ...]]) -> Deployment:

@@ -56,9 +56,7 @@ class Ledger:
                 there.symbol,
                 there.shares,
             ) != ((entry.day, entry.kind, entry.book, entry.amount, entry.symbol, entry.shares)):
-                raise Conflict(
-                    f"Expected ledger line {entry.key} to be posted once, was {there} and now {entry}"
-                )
+                raise Conflict(f"Expected ledger line {entry.key} to be posted once, was {there} and now {entry}")
 
     def get(self, run: str, key: str) -> Entry | None:
         """Return one line, None where there is none."""

@@ -35,9 +35,7 @@ class Losses:
 
     def all(self, run: str) -> list[Loss]:
         """Return the losses of a run, oldest first."""
-        query = (
-            select(losses).where(losses.c.run_id == self._runs.key(run)).order_by(losses.c.day, losses.c.id)
-        )
+        query = select(losses).where(losses.c.run_id == self._runs.key(run)).order_by(losses.c.day, losses.c.id)
         return [_loss(run, row) for row in self._connection.execute(query)]
 
     def get(self, run: str, loss: str) -> Loss | None:
@@ -50,9 +48,7 @@ class Losses:
         """Return the losses that still wait for a diagnostic, oldest first."""
         has = exists().where(diagnostics.c.run_id == losses.c.run_id, diagnostics.c.loss == losses.c.id)
         query = select(losses).where(losses.c.run_id == self._runs.key(run), ~has)
-        return [
-            _loss(run, row) for row in self._connection.execute(query.order_by(losses.c.day, losses.c.id))
-        ]
+        return [_loss(run, row) for row in self._connection.execute(query.order_by(losses.c.day, losses.c.id))]
 
     def save_diagnostic(self, diagnostic: StoredDiagnostic) -> bool:
         """Write a diagnostic; return False where it is there already. Its mandate and status may move on
@@ -85,9 +81,7 @@ class Losses:
 
     def diagnostic(self, run: str, diagnostic: str) -> StoredDiagnostic | None:
         """Return one diagnostic, None where there is none."""
-        query = select(diagnostics).where(
-            diagnostics.c.run_id == self._runs.key(run), diagnostics.c.id == diagnostic
-        )
+        query = select(diagnostics).where(diagnostics.c.run_id == self._runs.key(run), diagnostics.c.id == diagnostic)
         row = self._connection.execute(query).one_or_none()
         return None if row is None else _diagnostic(run, row)
 

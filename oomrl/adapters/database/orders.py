@@ -69,9 +69,7 @@ class OrderBook:
                 (batch.symbols[row], unscaled(shares[row], SHARES), batch.decided_on)
             )
             if not same:
-                raise Conflict(
-                    f"Expected order {name} to be written once, was {there}, now {batch.record(row)}"
-                )
+                raise Conflict(f"Expected order {name} to be written once, was {there}, now {batch.record(row)}")
 
     def save_execution(self, run: str, execution: Execution) -> None:
         """Write the fills of a session and what became of its orders."""
@@ -80,7 +78,7 @@ class OrderBook:
         if len(batch) == 0:
             return
         ids = [batch.ids[row] for row in done.order.tolist()]
-        seen = self._fill_counts(key, batch.decided_on)
+        seen = self._fill_counts(key, execution)
         sequence = []
         for name in ids:
             seen[name] += 1
@@ -104,19 +102,20 @@ class OrderBook:
         insert_columns(self._connection, fills, columns, len(ids))
         self._settle(key, execution)
 
-    def _fill_counts(self, key: int, decided_on: date) -> Counter[str]:
-        """Return how many fills the orders of one decision have had in earlier sessions."""
-        join = fills.join(
-            orders,
-            (fills.c.run_id == orders.c.run_id) & (fills.c.client_order_id == orders.c.client_order_id),
+    def _fill_counts(self, key: int, execution: Execution) -> Counter[str]:
+        """Return how many fills the batch's orders have had in earlier sessions: none, if this is their first."""
+        batch = select(orders.c.client_order_id).where(
+            orders.c.run_id == key, orders.c.decided_on == execution.orders.decided_on
         )
+        earlier = batch.where(orders.c.live_on.is_(None) | (orders.c.live_on < execution.day)).limit(1)
+        if self._connection.scalar(earlier) is None:
+            return Counter()
         query = (
             select(fills.c.client_order_id, func.max(fills.c.sequence))
-            .select_from(join)
-            .where(orders.c.run_id == key, orders.c.decided_on == decided_on)
+            .where(fills.c.run_id == key, fills.c.client_order_id.in_(batch))
             .group_by(fills.c.client_order_id)
         )
-        return Counter({name: count for name, count in self._connection.execute(query).tuples()})
+        return Counter(dict(self._connection.execute(query).all()))  # type: ignore[arg-type]
 
     def _settle(self, key: int, execution: Execution) -> None:
         left = np.abs(execution.unfilled) > DUST
@@ -133,9 +132,7 @@ class OrderBook:
             f"WHERE run_id = {mark} AND client_order_id = {mark}",
             [
                 (state, number, cause, key, name)
-                for state, number, cause, name in zip(
-                    states, numbers, causes, execution.orders.ids, strict=True
-                )
+                for state, number, cause, name in zip(states, numbers, causes, execution.orders.ids, strict=True)
             ],
         )
 
@@ -203,10 +200,7 @@ class OrderBook:
     def open(self, run: str) -> list[StoredOrder]:
         """Return the orders that may still trade, oldest first."""
         query = self._orders(run).where(orders.c.state.not_in([state.value for state in FINAL_STATES]))
-        return [
-            _order(row)
-            for row in self._connection.execute(query.order_by(orders.c.decided_on, orders.c.position))
-        ]
+        return [_order(row) for row in self._connection.execute(query.order_by(orders.c.decided_on, orders.c.position))]
 
     def fills(self, run: str, after: date | None = None, until: date | None = None) -> list[StoredFill]:
         """Return the fills with after < day <= until, by day, order and sequence."""
@@ -232,10 +226,8 @@ class OrderBook:
         """Return how many orders and how many fills a run has."""
         key = self._runs.key(run)
         return (
-            self._connection.scalar(select(func.count()).select_from(orders).where(orders.c.run_id == key))
-            or 0,
-            self._connection.scalar(select(func.count()).select_from(fills).where(fills.c.run_id == key))
-            or 0,
+            self._connection.scalar(select(func.count()).select_from(orders).where(orders.c.run_id == key)) or 0,
+            self._connection.scalar(select(func.count()).select_from(fills).where(fills.c.run_id == key)) or 0,
         )
 
     def _orders(self, run: str) -> Select[tuple[object, ...]]:

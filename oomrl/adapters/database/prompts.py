@@ -69,9 +69,7 @@ class Prompts:
                 f"Expected one reply to prompt {prompt}, was answered at {there.answered_at} by {there.model}"
             )
         if there.status is not PromptStatus.PENDING:
-            raise Mistake(
-                f"Expected a pending prompt, was {prompt}, which is {there.status}: see `oomrl prompts`"
-            )
+            raise Mistake(f"Expected a pending prompt, was {prompt}, which is {there.status}: see `oomrl prompts`")
         values = {
             "status": PromptStatus.ANSWERED.value,
             "reply": reply,

@@ -40,25 +40,19 @@ class Proposals:
         }
         return put(self._connection, proposals, row, may_differ=("at", "status", "result_tree"))
 
-    def set_status(
-        self, run: str, proposal: str, status: ProposalStatus, result_tree: str | None = None
-    ) -> None:
+    def set_status(self, run: str, proposal: str, status: ProposalStatus, result_tree: str | None = None) -> None:
         """Move a proposal on, and name the tree that it gives once that is known."""
         values = {"status": status.value} | ({} if result_tree is None else {"result_tree": result_tree})
         where = (proposals.c.run_id == self._runs.key(run)) & (proposals.c.id == proposal)
         if self._connection.execute(update(proposals).where(where).values(**values)).rowcount != 1:
-            raise Mistake(
-                f"Expected the id of a proposal of {run}, was {proposal!r}: see `oomrl review list`"
-            )
+            raise Mistake(f"Expected the id of a proposal of {run}, was {proposal!r}: see `oomrl review list`")
 
     def get(self, run: str, proposal: str) -> Proposal | None:
         """Return one proposal, None where there is none."""
         row = self._connection.execute(self._all(run).where(proposals.c.id == proposal)).one_or_none()
         return None if row is None else _proposal(run, row)
 
-    def all(
-        self, run: str, diagnostic: str | None = None, status: ProposalStatus | None = None
-    ) -> list[Proposal]:
+    def all(self, run: str, diagnostic: str | None = None, status: ProposalStatus | None = None) -> list[Proposal]:
         """Return the proposals of a run (of one diagnostic, of one status), oldest first."""
         query = self._all(run)
         if diagnostic is not None:

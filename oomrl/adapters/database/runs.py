@@ -53,9 +53,7 @@ class Runs:
         if run not in self._keys:
             key = self._connection.scalar(select(runs.c.id).where(runs.c.name == run))
             if key is None:
-                raise Mistake(
-                    f"Expected the id of a run in this state directory, was {run!r}: see `oomrl status`"
-                )
+                raise Mistake(f"Expected the id of a run in this state directory, was {run!r}: see `oomrl status`")
             self._keys[run] = key
         return self._keys[run]
 

@@ -76,9 +76,7 @@ class Sessions:
     def save_checkpoint(self, run: str, day: date, state: Json) -> None:
         """Write the state from which the next session goes on, and drop the older ones."""
         key = self._runs.key(run)
-        self._connection.execute(
-            delete(checkpoints).where(checkpoints.c.run_id == key, checkpoints.c.day <= day)
-        )
+        self._connection.execute(delete(checkpoints).where(checkpoints.c.run_id == key, checkpoints.c.day <= day))
         put(self._connection, checkpoints, {"run_id": key, "day": day, "blob": pack_json(state)})
 
     def checkpoint(self, run: str) -> tuple[date, dict[str, object]] | None:
@@ -94,9 +92,7 @@ class Sessions:
 
     def last_mark(self, run: str) -> Mark | None:
         """Return the newest mark, None before the first."""
-        query = (
-            select(marks).where(marks.c.run_id == self._runs.key(run)).order_by(marks.c.day.desc()).limit(1)
-        )
+        query = select(marks).where(marks.c.run_id == self._runs.key(run)).order_by(marks.c.day.desc()).limit(1)
         row = self._connection.execute(query).one_or_none()
         return None if row is None else _mark(row)
 

@@ -85,9 +85,7 @@ class Store:
         """Look at one consistent state of the database; whatever is written in the block is undone."""
         with _telling(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                connection = connection.execution_options(
-                    isolation_level="REPEATABLE READ", postgresql_readonly=True
-                )
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             transaction = connection.begin()
             try:
                 yield Work(connection)
@@ -102,9 +100,7 @@ class Store:
                 return
             found = [row[0] for row in view.connection.exec_driver_sql("PRAGMA quick_check")]
             if found != ["ok"]:
-                raise Halt(
-                    f"Expected a sound database, was damaged: {'; '.join(found[:3])}. Run `oomrl restore`"
-                )
+                raise Halt(f"Expected a sound database, was damaged: {'; '.join(found[:3])}. Run `oomrl restore`")
 
     def close(self) -> None:
         """Give all connections back."""

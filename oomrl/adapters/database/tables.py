@@ -39,6 +39,9 @@ metadata = MetaData(
     }
 )
 
+# Orders, fills and ledger lines are most of all rows: on SQLite they are stored in their key's own tree, without a
+# second one by row number, and a run's lines of some days are found by scanning the run.
+
 #: SQLite numbers rows only for INTEGER keys; PostgreSQL gets 64 bits.
 Key = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -123,7 +126,8 @@ orders = Table(
     Column("unfilled", Exact(SHARES)),
     Column("cause", String(16), nullable=False),
     CheckConstraint("side IN ('buy', 'sell')", name="side"),
-    Index(None, "run_id", "decided_on"),
+    Index(None, "run_id", "decided_on", "live_on"),
+    sqlite_with_rowid=False,
 )
 
 order_events = Table(
@@ -136,6 +140,7 @@ order_events = Table(
     Column("kind", String(32), nullable=False),
     Column("detail", JSON, nullable=False),
     ForeignKeyConstraint(["run_id", "client_order_id"], ["orders.run_id", "orders.client_order_id"]),
+    sqlite_with_rowid=False,
 )
 
 fills = Table(
@@ -156,7 +161,7 @@ fills = Table(
     Column("spread", Double),
     Column("impact", Double),
     ForeignKeyConstraint(["run_id", "client_order_id"], ["orders.run_id", "orders.client_order_id"]),
-    Index(None, "run_id", "day"),
+    sqlite_with_rowid=False,
 )
 
 ledger = Table(
@@ -173,7 +178,7 @@ ledger = Table(
     Column("price", Exact(SHARES)),
     Column("client_order_id", String(128)),
     Column("note", Text, nullable=False),
-    Index(None, "run_id", "day"),
+    sqlite_with_rowid=False,
 )
 
 checkpoints = Table(

@@ -1,0 +1,141 @@
+"""The store: one database, opened at its newest schema, written in whole transactions.
+
+with store.begin() as work:      # one transaction: all of it, or nothing
+    work.sessions.save(run, record)
+    work.losses.save(loss)
+with store.read() as view:       # a consistent view; shelves as above, nothing to be written
+    view.prompts.pending(run)
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+
+from oomrl.adapters.database import schema
+from oomrl.adapters.database.attestations import Attestations
+from oomrl.adapters.database.capital import Capital
+from oomrl.adapters.database.deployments import Deployments
+from oomrl.adapters.database.engine import open_engine
+from oomrl.adapters.database.ledger import Ledger
+from oomrl.adapters.database.losses import Losses
+from oomrl.adapters.database.orders import OrderBook
+from oomrl.adapters.database.prompts import Prompts
+from oomrl.adapters.database.proposals import Proposals
+from oomrl.adapters.database.runs import Runs
+from oomrl.adapters.database.sessions import Sessions
+from oomrl.errors import Halt
+
+
+class Work:
+    """One transaction, one shelf for each noun."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.runs = Runs(connection)
+        self.orders = OrderBook(connection, self.runs)
+        self.ledger = Ledger(connection, self.runs)
+        self.sessions = Sessions(connection, self.runs, self.orders, self.ledger)
+        self.losses = Losses(connection, self.runs)
+        self.prompts = Prompts(connection, self.runs)
+        self.proposals = Proposals(connection, self.runs)
+        self.deployments = Deployments(connection, self.runs)
+        self.capital = Capital(connection, self.runs)
+        self.attestations = Attestations(connection)
+
+
+class Store:
+    """A database at its newest schema. Close it, or use it as a context manager."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @classmethod
+    def open(cls, place: str | Path, durable: bool = True) -> Store:
+        """Open (and create, and migrate) the database at a path or URL.
+
+        `durable` as in `open_engine`: False suits simulations alone. Raise `Mistake` for what is no database
+        URL or was written by a newer version, `Halt` for a database that cannot be used.
+        """
+        engine = open_engine(place, durable)
+        with _telling(engine):
+            schema.upgrade(engine)
+        return cls(engine)
+
+    @contextmanager
+    def begin(self) -> Iterator[Work]:
+        """Do one transaction: commit at the end of the block, undo it where the block raises.
+
+        Never hold it across a call to the outside: intent in one, outcome in the next.
+        """
+        with (
+            _telling(self.engine),
+            self.engine.connect().execution_options(write=True) as connection,
+            connection.begin(),
+        ):
+            yield Work(connection)
+
+    @contextmanager
+    def read(self) -> Iterator[Work]:
+        """Look at one consistent state of the database; whatever is written in the block is undone."""
+        with _telling(self.engine), self.engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            transaction = connection.begin()
+            try:
+                yield Work(connection)
+            finally:
+                transaction.rollback()
+
+    def check(self) -> None:
+        """Raise `Halt` where the database's own check finds damage."""
+        with self.read() as view:
+            if view.connection.dialect.name != "sqlite":
+                view.connection.execute(text("SELECT 1"))
+                return
+            found = [row[0] for row in view.connection.exec_driver_sql("PRAGMA quick_check")]
+            if found != ["ok"]:
+                raise Halt(f"Expected a sound database, was damaged: {'; '.join(found[:3])}. Run `oomrl restore`")
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+#: What the database says, what it means, and the way out.
+_TROUBLES = (
+    ("database is locked", "another process is writing to it: end that one, or wait for it"),
+    ("disk is full", "the disk is full: make room, then run `oomrl resume`"),
+    ("readonly database", "the file or its folder cannot be written: give the service's user the right to"),
+    ("malformed", "the file is damaged: run `oomrl restore` with the last backup"),
+    ("not a database", "the file is not a database: run `oomrl restore`, or name another state directory"),
+    ("unable to open", "the file cannot be opened: check that the folder exists and may be written"),
+    ("disk I/O error", "the disk does not answer: check it, then run `oomrl doctor`"),
+)
+
+
+@contextmanager
+def _telling(engine: Engine) -> Iterator[None]:
+    """Turn the driver's errors into a halt with the way out."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise Halt(f"Expected rows that fit together in the database, was: {error.orig}") from error
+    except (OperationalError, DBAPIError, sqlite3.Error) as error:
+        said = str(getattr(error, "orig", None) or error)
+        where = engine.url.render_as_string(hide_password=True)
+        for sign, meaning in _TROUBLES:
+            if sign in said:
+                raise Halt(f"Could not use the database {where}: {meaning}") from error
+        raise Halt(f"Could not use the database {where}: {said.strip()}. Run `oomrl doctor`") from error

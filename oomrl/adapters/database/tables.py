@@ -1,0 +1,340 @@
+"""The declared schema. A migrated database must equal it (tests/migration)."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Date,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from oomrl.adapters.database.types import Exact, Utc
+
+CENTS = 2
+PRICE = 4
+SHARES = 9
+COST = 8
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_N_label)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# Orders, fills and ledger lines are most of all rows: on SQLite they are stored in their key's own tree, without a
+# second one by row number, and a run's lines of some days are found by scanning the run.
+
+#: SQLite numbers rows only for INTEGER keys; PostgreSQL gets 64 bits.
+Key = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _run() -> Column[int]:
+    """Return the run that a row belongs to, as the first part of its key."""
+    return Column("run_id", Key, ForeignKey("runs.id"), primary_key=True, autoincrement=False)
+
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("kind", String(32), nullable=False),
+    Column("settings", JSON, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("tape_digest", String(128), nullable=False),
+    Column("started_at", Utc, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("result", JSON(none_as_null=True)),
+)
+
+bars = Table(
+    "bars",
+    metadata,
+    _run(),
+    Column("day", Date, primary_key=True),
+    Column("names", Integer, nullable=False),
+    Column("blob", LargeBinary, nullable=False),
+)
+
+marks = Table(
+    "marks",
+    metadata,
+    _run(),
+    Column("day", Date, primary_key=True),
+    Column("equity", Exact(CENTS), nullable=False),
+    Column("cash", Exact(CENTS), nullable=False),
+    Column("broker_cash", Exact(CENTS), nullable=False),
+    Column("flow", Exact(CENTS), nullable=False),
+    Column("pnl", Exact(CENTS), nullable=False),
+    Column("benchmark", Double),
+    Column("drawdown", Double, nullable=False),
+    Column("principal_loss", Double, nullable=False),
+    Column("reward", Double),
+    Column("parts", JSON, nullable=False),
+    Column("turnover", Double, nullable=False),
+    Column("friction", Exact(CENTS), nullable=False),
+    Column("state", String(32), nullable=False),
+    Column("digest", String(64), nullable=False),
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    _run(),
+    Column("day", Date, primary_key=True),
+    Column("revision", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("weights", JSON, nullable=False),
+    Column("plan", JSON, nullable=False),
+    Column("reasons", JSON, nullable=False),
+)
+
+orders = Table(
+    "orders",
+    metadata,
+    _run(),
+    Column("client_order_id", String(128), primary_key=True),
+    Column("decided_on", Date, nullable=False),
+    Column("live_on", Date),
+    Column("position", Integer, nullable=False),
+    Column("symbol", String(32), nullable=False),
+    Column("side", String(4), nullable=False),
+    Column("shares", Exact(SHARES), nullable=False),
+    Column("limit_price", Exact(PRICE)),
+    Column("participation", Double, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("unfilled", Exact(SHARES)),
+    Column("cause", String(16), nullable=False),
+    CheckConstraint("side IN ('buy', 'sell')", name="side"),
+    Index(None, "run_id", "decided_on", "live_on"),
+    sqlite_with_rowid=False,
+)
+
+order_events = Table(
+    "order_events",
+    metadata,
+    _run(),
+    Column("client_order_id", String(128), primary_key=True),
+    Column("sequence", Integer, primary_key=True),
+    Column("at", Utc, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("detail", JSON, nullable=False),
+    ForeignKeyConstraint(["run_id", "client_order_id"], ["orders.run_id", "orders.client_order_id"]),
+    sqlite_with_rowid=False,
+)
+
+fills = Table(
+    "fills",
+    metadata,
+    _run(),
+    Column("client_order_id", String(128), primary_key=True),
+    Column("sequence", Integer, primary_key=True),
+    Column("day", Date, nullable=False),
+    Column("symbol", String(32), nullable=False),
+    Column("shares", Exact(SHARES), nullable=False),
+    Column("price", Exact(PRICE), nullable=False),
+    Column("amount", Exact(CENTS), nullable=False),
+    Column("commission", Exact(CENTS), nullable=False),
+    Column("regulatory", Exact(CENTS), nullable=False),
+    Column("reference", Double),
+    Column("open", Double),
+    Column("spread", Double),
+    Column("impact", Double),
+    ForeignKeyConstraint(["run_id", "client_order_id"], ["orders.run_id", "orders.client_order_id"]),
+    sqlite_with_rowid=False,
+)
+
+ledger = Table(
+    "ledger",
+    metadata,
+    _run(),
+    Column("key", String(200), primary_key=True),
+    Column("day", Date, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("book", String(16), nullable=False),
+    Column("amount", Exact(CENTS), nullable=False),
+    Column("symbol", String(32)),
+    Column("shares", Exact(SHARES), nullable=False),
+    Column("price", Exact(SHARES)),
+    Column("client_order_id", String(128)),
+    Column("note", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    _run(),
+    Column("day", Date, primary_key=True),
+    Column("blob", LargeBinary, nullable=False),
+)
+
+losses = Table(
+    "losses",
+    metadata,
+    _run(),
+    Column("id", String(64), primary_key=True),
+    Column("day", Date, nullable=False),
+    Column("level", String(16), nullable=False),
+    Column("measure", String(32), nullable=False),
+    Column("value", Double, nullable=False),
+    Column("threshold", Double, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("detail", JSON, nullable=False),
+)
+
+diagnostics = Table(
+    "diagnostics",
+    metadata,
+    _run(),
+    Column("id", String(64), primary_key=True),
+    Column("loss", String(64), nullable=False),
+    Column("day", Date, nullable=False),
+    Column("payload", JSON, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("mandate", Text, nullable=False),
+    Column("mandate_by", String(200), nullable=False),
+    Column("confirmed", Boolean, nullable=False),
+    Column("status", String(16), nullable=False),
+    ForeignKeyConstraint(["run_id", "loss"], ["losses.run_id", "losses.id"]),
+    UniqueConstraint("run_id", "loss"),
+)
+
+prompts = Table(
+    "prompts",
+    metadata,
+    _run(),
+    Column("id", String(64), primary_key=True),
+    Column("diagnostic", String(64), nullable=False),
+    Column("role", String(32), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("version", String(64), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("asked_at", Utc, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("reply", Text),
+    Column("model", String(200), nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+    Column("cost", Exact(COST), nullable=False),
+    Column("answered_at", Utc),
+    Column("note", Text, nullable=False),
+    ForeignKeyConstraint(["run_id", "diagnostic"], ["diagnostics.run_id", "diagnostics.id"]),
+    Index(None, "run_id", "status"),
+)
+
+proposals = Table(
+    "proposals",
+    metadata,
+    _run(),
+    Column("id", String(64), primary_key=True),
+    Column("diagnostic", String(64), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("author", String(200), nullable=False),
+    Column("base_revision", String(64), nullable=False),
+    Column("base_tree", String(64), nullable=False),
+    Column("result_tree", String(64), nullable=False),
+    Column("logic_patch", Text, nullable=False),
+    Column("tests_patch", Text, nullable=False),
+    Column("explanation", Text, nullable=False),
+    Column("repairs", JSON, nullable=False),
+    Column("prompt", String(64), nullable=False),
+    Column("status", String(24), nullable=False),
+    Column("at", Utc, nullable=False),
+    ForeignKeyConstraint(["run_id", "diagnostic"], ["diagnostics.run_id", "diagnostics.id"]),
+    UniqueConstraint("run_id", "diagnostic", "attempt", "digest"),
+)
+
+verdicts = Table(
+    "verdicts",
+    metadata,
+    _run(),
+    Column("digest", String(64), primary_key=True),
+    Column("proposal", String(64), nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("base_tree", String(64), nullable=False),
+    Column("result_tree", String(64), nullable=False),
+    Column("payload", JSON, nullable=False),
+    Column("at", Utc, nullable=False),
+    ForeignKeyConstraint(["run_id", "proposal"], ["proposals.run_id", "proposals.id"]),
+    Index(None, "run_id", "proposal"),
+)
+
+reviews = Table(
+    "reviews",
+    metadata,
+    _run(),
+    Column("id", String(64), primary_key=True),
+    Column("proposal", String(64), nullable=False),
+    Column("reviewer", String(200), nullable=False),
+    Column("act", String(24), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("base_tree", String(64), nullable=False),
+    Column("result_tree", String(64), nullable=False),
+    Column("verdict", String(64), nullable=False),
+    Column("at", Utc, nullable=False),
+    ForeignKeyConstraint(["run_id", "verdict"], ["verdicts.run_id", "verdicts.digest"]),
+    Index(None, "run_id", "proposal"),
+)
+
+deployments = Table(
+    "deployments",
+    metadata,
+    _run(),
+    Column("sequence", Integer, primary_key=True),
+    Column("revision", String(64), nullable=False),
+    Column("base", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("day", Date, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("proposal", String(64), nullable=False),
+    Column("reason", Text, nullable=False),
+)
+
+capital_events = Table(
+    "capital_events",
+    metadata,
+    _run(),
+    Column("sequence", Integer, primary_key=True),
+    Column("key", String(200), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("day", Date, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("amount", Exact(CENTS), nullable=False),
+    Column("by", String(200), nullable=False),
+    Column("reason", Text, nullable=False),
+    UniqueConstraint("run_id", "key"),
+)
+
+attestations = Table(
+    "attestations",
+    metadata,
+    Column("sequence", Key, primary_key=True, autoincrement=False),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("previous", String(64), nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("envelope", Text, nullable=False),
+    Column("at", Utc, nullable=False),
+)

@@ -37,8 +37,8 @@ def target(
 ) -> dict:
     """Return the target portfolio in plain values; hold where no weight would change.
 
-    `names` are the symbols in the order of the arrays, `equity` is in dollars. A name that is held and stays as
-    it is keeps its present weight.
+    `names` are the symbols in the order of the arrays, `equity` is in dollars. A held name that is to stay as it
+    is keeps its present weight.
     """
     moved = np.abs(targets.wanted - targets.current) > DUST
     if not moved.any():
@@ -56,9 +56,7 @@ def target(
             )
             for slot in np.flatnonzero(moved)
         },
-        "reasons": {
-            names[slot]: reason(slot, targets, scores) for slot in np.flatnonzero(moved | (weights > 0.0))
-        },
+        "reasons": {names[slot]: reason(slot, targets, scores) for slot in np.flatnonzero(moved | (weights > 0.0))},
     }
 
 

@@ -42,9 +42,7 @@ def measure(history: History, parameters: Parameters) -> Features:
         close=history.close,
         dollars=median_dollars(history),
         volatility=volatility(history),
-        momentum=np.where(
-            known, momentum(history, parameters.momentum_window, parameters.momentum_skip), 0.0
-        ),
+        momentum=np.where(known, momentum(history, parameters.momentum_window, parameters.momentum_skip), 0.0),
         momentum_known=known,
         recent=recent_return(history, parameters.reversal_window, age),
         age=age,

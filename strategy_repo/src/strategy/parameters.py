@@ -46,23 +46,22 @@ def read(params: dict) -> Parameters:
     for field in fields(Parameters):
         if field.name not in params:
             raise ValueError(f"Expected the parameter {field.name}, was missing: add it to strategy.toml")
-        value = params[field.name]
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float))
-            or not math.isfinite(value)
-            or value < 0
-        ):
-            raise ValueError(f"Expected {field.name} to be a finite number of at least 0, was {value!r}")
-        if field.type is int and value != int(value):
-            raise ValueError(f"Expected {field.name} to be a whole number, was {value!r}")
-        values[field.name] = int(value) if field.type is int else float(value)
+        values[field.name] = number(field.name, params[field.name], field.type is int)
     unknown = sorted(name for name in params if name not in values)
     if unknown:
         raise ValueError(f"Expected only known parameters, was {unknown}: remove them from strategy.toml")
     parameters = Parameters(**values)
     check(parameters)
     return parameters
+
+
+def number(name: str, value: object, whole: bool) -> float:
+    """Return `value` as a number, an int where it must be `whole`. Raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise ValueError(f"Expected {name} to be a finite number of at least 0, was {value!r}")
+    if whole and value != int(value):
+        raise ValueError(f"Expected {name} to be a whole number, was {value!r}")
+    return int(value) if whole else float(value)
 
 
 def check(parameters: Parameters) -> None:
@@ -88,8 +87,7 @@ def check(parameters: Parameters) -> None:
             raise ValueError(f"Expected {name} to be at most 1, was {value}")
     if parameters.momentum_skip >= parameters.momentum_window:
         raise ValueError(
-            f"Expected momentum_skip below momentum_window {parameters.momentum_window}, "
-            f"was {parameters.momentum_skip}"
+            f"Expected momentum_skip below momentum_window {parameters.momentum_window}, was {parameters.momentum_skip}"
         )
     if parameters.reversal_window > parameters.momentum_window:
         raise ValueError(
@@ -98,6 +96,5 @@ def check(parameters: Parameters) -> None:
         )
     if parameters.min_holdings > parameters.max_holdings:
         raise ValueError(
-            f"Expected min_holdings of at most max_holdings {parameters.max_holdings}, "
-            f"was {parameters.min_holdings}"
+            f"Expected min_holdings of at most max_holdings {parameters.max_holdings}, was {parameters.min_holdings}"
         )

@@ -34,11 +34,10 @@ def score(features: Features, universe: np.ndarray, parameters: Parameters) -> S
 
 
 def combined(ranks: tuple, weights: tuple) -> np.ndarray:
-    """Return the weighted mean of ranks, each shape (names,); the plain mean where all weights are 0."""
+    """Return the weighted mean of ranks, each shape (names,); 0.5 throughout where all weights are 0."""
     total = sum(weights)
-    if total <= 0.0:
-        return combined(ranks, (1.0,) * len(ranks))
-    mean = np.zeros(ranks[0].shape)
+    mean = np.full(ranks[0].shape, 0.0 if total > 0.0 else 0.5)
     for one, weight in zip(ranks, weights, strict=True):
-        mean = mean + (weight / total) * one
+        if weight > 0.0:
+            mean = mean + (weight / total) * one
     return mean

@@ -6,9 +6,7 @@ Every function here is pure, is pinned by hand-computed golden cases, and may no
 import numpy as np
 
 
-def total_return(
-    close: np.ndarray, dividend: np.ndarray, split: np.ndarray, previous_close: np.ndarray
-) -> np.ndarray:
+def total_return(close: np.ndarray, dividend: np.ndarray, split: np.ndarray, previous_close: np.ndarray) -> np.ndarray:
     """Return the total return from one print to the next, shape (n,), for raw prices in dollars.
 
     The split applies before the open of the day and the dividend is cash for each share held after it: one

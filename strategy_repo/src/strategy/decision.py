@@ -37,13 +37,12 @@ def target(
 ) -> dict:
     """Return the target portfolio in plain values; hold where no weight would change.
 
-    `names` are the symbols in the order of the arrays, `equity` is in dollars. A held name that is to stay as it
-    is keeps its present weight.
+    `names` are the symbols in the order of the arrays, `equity` is in dollars.
     """
     moved = np.abs(targets.wanted - targets.current) > DUST
     if not moved.any():
         return hold(idle_reason(targets))
-    weights = np.where(moved, targets.wanted, targets.current)
+    weights = targets.wanted
     return {
         "action": "target",
         "weights": {names[slot]: float(weights[slot]) for slot in np.flatnonzero(weights > 0.0)},

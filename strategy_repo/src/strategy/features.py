@@ -16,15 +16,16 @@ VOLATILITY_FLOOR = 0.002
 class Features:
     """Hold one number a name, each array of shape (names,), free of NaN.
 
-    `close` raw dollars; `dollars` median traded dollars a session; `volatility` of daily logarithmic returns;
-    `momentum` and `recent` total returns, `momentum_known` where there is history for the former; `age` sessions
-    since the first print; `silent` sessions since the last print; `tradable` printed in the last session, and
-    not halted.
+    `close` raw dollars; `dollars` median traded dollars a session; `volatility` of daily logarithmic returns and
+    `observed` the number of them; `momentum` and `recent` total returns, `momentum_known` where there is history
+    for the former; `age` and `silent` sessions since the first and the last print; `tradable` printed in the last
+    session and not halted.
     """
 
     close: np.ndarray
     dollars: np.ndarray
     volatility: np.ndarray
+    observed: np.ndarray
     momentum: np.ndarray
     momentum_known: np.ndarray
     recent: np.ndarray
@@ -37,11 +38,13 @@ def measure(history: History, parameters: Parameters) -> Features:
     """Return the features of every name that ever printed. `history` must have seen a session."""
     age = np.where(history.first >= 0, history.count - 1 - history.first, 0)
     silent = np.where(history.last >= 0, history.count - 1 - history.last, history.count)
+    observed = history.counted.sum(axis=0)
     known = age >= parameters.momentum_window
     return Features(
         close=history.close,
         dollars=median_dollars(history),
-        volatility=volatility(history),
+        volatility=volatility(history.changes, observed),
+        observed=observed,
         momentum=np.where(known, momentum(history, parameters.momentum_window, parameters.momentum_skip), 0.0),
         momentum_known=known,
         recent=recent_return(history, parameters.reversal_window, age),
@@ -62,10 +65,9 @@ def recent_return(history: History, window: int, age: np.ndarray) -> np.ndarray:
     return np.where(age >= window, change, 0.0)
 
 
-def volatility(history: History) -> np.ndarray:
-    """Return the root mean square of the daily logarithmic returns that a name really had in the window."""
-    number = np.maximum(history.counted.sum(axis=0), 1)
-    return np.maximum(np.sqrt((history.changes * history.changes).sum(axis=0) / number), VOLATILITY_FLOOR)
+def volatility(changes: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """Return the root mean square of the `observed` daily logarithmic returns in `changes`, shape (rows, names)."""
+    return np.maximum(np.sqrt((changes * changes).sum(axis=0) / np.maximum(observed, 1)), VOLATILITY_FLOOR)
 
 
 def median_dollars(history: History) -> np.ndarray:

@@ -7,203 +7,262 @@ so that a kill at any instruction loses nothing and repeats nothing. No transact
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 
+from oomrl.domain.account import Account, SessionRecord
+from oomrl.domain.loss import Loss
 from oomrl.domain.market import Session
 from oomrl.domain.records import (
     Act,
-    CapitalEvent,
-    CapitalKind,
-    Decided,
     Deployment,
     DeploymentKind,
-    Loss,
     Proposal,
     ProposalStatus,
     Review,
     StoredDiagnostic,
     StoredVerdict,
 )
-from oomrl.domain.trading import Decision, Hold, TargetPortfolio
-from oomrl.errors import Halt, StrategyFailure
-from oomrl.ports import Parts
+from oomrl.domain.trading import Hold, TargetPortfolio
+from oomrl.errors import StrategyFailure
+from oomrl.judging import Judge, resumed_by
+from oomrl.ports import Broker, Market, StrategyWorker
+from oomrl.stages import Facts, Gate, Planned, Proposer, Reviewer, Strategies, Waiting, Watcher
 
 STAGES = (
-    "trade", "record fills", "mark and judge", "diagnose", "propose", "gate", "review", "deploy", "watch",
-)  # fmt: skip
+    "trade",
+    "record fills",
+    "mark and judge",
+    "diagnose",
+    "propose",
+    "gate",
+    "review",
+    "deploy",
+    "watch",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """The loop cannot go on with a repair before someone acts: what for, and what is waited on."""
+class Rules:
+    """How the loop behaves: attempts a diagnostic, what a waiting review does to trading, when trading begins."""
 
-    what: str
-    subject: str
+    attempts: int = 3
+    while_waiting: str = "hold"
+    pause_while_waiting: bool = False
+    from_day: date | None = None
 
 
+@dataclass(slots=True)
 class Loop:
-    """One account, one strategy, one store. Single-threaded: one session after the other."""
+    """One account, one strategy, one store; one session after the other."""
 
-    def __init__(self, run: str, parts: Parts) -> None:
-        self.run_id = run
-        self.parts = parts
-        self.desk, self.store, self.judge = parts.desk, parts.store, parts.judge
-        self.worker = None
-        self.revision = ""
-        self._fold()
+    rules: Rules
+    market: Market
+    broker: Broker
+    account: Account
+    judge: Judge
+    facts: Facts
+    strategies: Strategies
+    proposer: Proposer
+    gate: Gate
+    reviewer: Reviewer
+    watcher: Watcher
+    worker: StrategyWorker | None = None
+    revision: str = ""
 
     def run(self, until: date | None = None) -> Waiting | None:
-        """Go on from where the store stands to `until`, the market's end, or where a person must act."""
+        """Go on from where the facts end to `until`, the market's end, or where a person must act first."""
+        closed, traded = self.facts.progress()
+        self._switch(self.facts.deployments()[0])
         try:
-            for session in self._unfinished(until):
-                self.close(session)
+            for session in self.market.sessions(until=until):
+                if self.rules.from_day is not None and session.day < self.rules.from_day:
+                    self.broker.collect(session)
+                    self.account.observe(session)
+                    continue
+                record = self.close(session, known=session.day <= closed)
+                if session.day <= closed:
+                    self._act_again(session.day)
+                if session.day <= traded:
+                    self._plan(record, self.facts.planned(session.day))
+                    continue
                 waiting = self.repair(session)
-                if waiting is not None and self.parts.rules.pause_while_waiting:
+                if waiting is not None and self.rules.pause_while_waiting:
                     return waiting
-                self.trade(session, waiting)
+                self.trade(session, record, waiting)
         finally:
             self._dismiss()
         return None
 
-    # -- record fills, mark and judge -------------------------------------------------------------------
+    # -- record fills, mark and judge
 
-    def close(self, session: Session) -> None:
-        """Collect what the session did to the account, value it, and find losses: one transaction."""
-        if self.closed is not None and session.day <= self.closed:
-            return
-        closing = self.desk.close(session)
-        found = self.judge.losses(closing)
-        events = self.judge.capital_events(closing)
-        with self.store.begin() as work:
-            work.sessions.save(self.run_id, closing.record(session))
-            for loss in found:
-                work.losses.save(loss)
-            for event in events:
-                work.capital.save(event)
-        self.closed = session.day
-        self.parts.progress.closed(closing, found)
+    def close(self, session: Session, known: bool) -> SessionRecord:
+        """Collect what a session did to the account, value and explain it, and find losses: one transaction."""
+        flows = self.facts.flows(session.day)
+        record = self.account.settle(session, self.broker.collect(session), flows)
+        loss = self.judge.judge(record)
+        if known:
+            self.facts.verify(record)
+        else:
+            self.facts.save_close(record, session, self.judge.capital, loss)
+        self.watcher.closed(record, self.judge.capital, loss)
+        return record
 
-    # -- diagnose, propose, gate, review, deploy ----------------------------------------------------------
+    # -- diagnose, propose, gate, review, deploy, watch
 
     def repair(self, session: Session) -> Waiting | None:
         """Carry every open diagnostic as far as it goes; say what it waits for."""
-        with self.store.read() as view:
-            undiagnosed = view.losses.undiagnosed(self.run_id)
-        for loss in undiagnosed:
-            self.diagnose(loss, session)
-        with self.store.read() as view:
-            open_now = view.losses.diagnostics(self.run_id, status="open")
-        for diagnostic in open_now:
+        for loss in self.judge.losses:
+            if not self.facts.diagnosed(loss):
+                self.diagnose(loss)
+        for diagnostic in self.facts.open_diagnostics():
             waiting = self._attempts(diagnostic, session)
             if waiting is not None:
                 return waiting
         self.watch(session)
         return None
 
-    def diagnose(self, loss: Loss, session: Session) -> None:
-        """Explain a loss; one that demands no patch is closed at once."""
-        diagnostic = self.judge.diagnose(loss, session)
-        with self.store.begin() as work:
-            work.losses.save_diagnostic(diagnostic)
+    def diagnose(self, loss: Loss) -> None:
+        """Explain a loss. One that the strategy merely shared with the market is recorded and demands no patch."""
+        diagnostic = self.proposer.diagnose(loss, self.judge, self.revision)
+        self.facts.save_diagnostic(diagnostic)
+        self.watcher.diagnosed(loss, diagnostic)
 
     def _attempts(self, diagnostic: StoredDiagnostic, session: Session) -> Waiting | None:
-        for attempt in range(1, self.parts.rules.attempts + 1):
-            proposal = self._proposal(diagnostic, attempt, session)
+        for attempt in range(1, self.rules.attempts + 1):
+            proposal = self.facts.proposal(diagnostic, attempt) or self._propose(diagnostic, attempt)
             if isinstance(proposal, Waiting):
                 return proposal
             if proposal.status is ProposalStatus.ESCALATED:
-                return self._end(diagnostic, "escalated")
-            verdict = self._verdict(proposal, session)
+                return self.facts.end_diagnostic(diagnostic, "escalated")
+            verdict = self.facts.verdict(proposal) or self._judge(proposal, session)
             if verdict.outcome != "pass":
                 continue
-            review = self._review(proposal, verdict)
+            review = self.facts.review(proposal) or self._review(proposal, verdict)
             if isinstance(review, Waiting):
                 return review
             if review.act is Act.APPROVE:
                 self.deploy(proposal, review, session)
-                return self._end(diagnostic, "repaired")
-        return self._end(diagnostic, "exhausted")
+                return self.facts.end_diagnostic(diagnostic, "repaired")
+        return self.facts.end_diagnostic(diagnostic, "exhausted")
 
-    def _proposal(self, diagnostic: StoredDiagnostic, attempt: int, session: Session) -> Proposal | Waiting:
-        with self.store.read() as view:
-            made = [p for p in view.proposals.all(self.run_id, diagnostic.id) if p.attempt == attempt]
-        if made:
-            return made[0]
-        answer = self.parts.proposer.propose(diagnostic, attempt, self.revision)
-        if isinstance(answer, Waiting):
-            return answer
-        with self.store.begin() as work:
-            work.proposals.save(answer)
-        self.parts.progress.proposed(answer)
+    def _propose(self, diagnostic: StoredDiagnostic, attempt: int) -> Proposal | Waiting:
+        answer = self.proposer.propose(diagnostic, attempt, self.revision)
+        if isinstance(answer, Proposal):
+            self.facts.save_proposal(answer)
+            self.watcher.proposed(answer)
         return answer
 
-    def _verdict(self, proposal: Proposal, session: Session) -> StoredVerdict:
-        with self.store.read() as view:
-            given = view.proposals.verdict(self.run_id, proposal.id)
-        if given is not None:
-            return given
-        verdict = self.parts.gate.judge(proposal, session.day)
-        status = ProposalStatus.PASSED if verdict.outcome == "pass" else ProposalStatus.REFUSED
-        with self.store.begin() as work:
-            work.proposals.save_verdict(verdict)
-            work.proposals.set_status(self.run_id, proposal.id, status, verdict.result_tree)
-            self.parts.attest(work, "verdict", verdict.digest, verdict.payload, verdict.at)
-        self.parts.progress.judged(proposal, verdict)
+    def _judge(self, proposal: Proposal, session: Session) -> StoredVerdict:
+        verdict = self.gate.judge(proposal, session.day)
+        self.facts.save_verdict(proposal, verdict)
+        self.watcher.judged(proposal, verdict)
         return verdict
 
     def _review(self, proposal: Proposal, verdict: StoredVerdict) -> Review | Waiting:
-        with self.store.read() as view:
-            acts = view.proposals.reviews(self.run_id, proposal.id)
-        if acts:
-            return acts[-1]
-        review = self.parts.reviewer.review(proposal, verdict)
+        review = self.reviewer.review(proposal, verdict)
         if review is None:
             return Waiting("review", proposal.id)
-        self.parts.record_review(review)
+        self.facts.save_review(review)
         return review
 
     def deploy(self, proposal: Proposal, review: Review, session: Session) -> None:
-        """Commit the approved tree; the new revision decides from this close on."""
-        revision = self.parts.repository.deploy(proposal, review, self.parts.clock.now())
-        self._switch(revision, self.revision, DeploymentKind.DEPLOY, session, proposal.id, review.reason)
+        """Commit the approved tree. The new revision decides from this close on; approving it ends its own halt."""
+        revision = self.strategies.deploy(proposal, review)
+        kind, reason = DeploymentKind.DEPLOY, review.reason
+        self._switch(
+            self.facts.save_deployment(kind, revision, proposal.base_revision, session.day, proposal.id, reason)
+        )
+        if self.judge.halted_by_failure:
+            event = resumed_by(review, session.day)
+            self.facts.save_capital_event(event)
+            self.judge.act(event)
 
     def watch(self, session: Session) -> None:
-        """Roll back a deployment that a tripwire condemns."""
-        reason = self.judge.tripwire(session.day)
-        if reason:
-            base, revision = self.parts.repository.rollback(self.revision, reason, self.parts.clock.now())
-            self._switch(revision, base, DeploymentKind.ROLLBACK, session, "", reason)
+        """Roll back a deployment that its tripwires condemn."""
+        reason = self.watcher.tripwire(self.facts.deployments()[-1], self.judge)
+        if reason is not None:
+            revision = self.strategies.rollback(self.revision, reason)
+            kind = DeploymentKind.ROLLBACK
+            self._switch(self.facts.save_deployment(kind, revision, self.revision, session.day, "", reason))
 
-    # -- trade ------------------------------------------------------------------------------------------------
+    # -- trade
 
-    def trade(self, session: Session, waiting: Waiting | None = None) -> None:
+    def trade(self, session: Session, record: SessionRecord, waiting: Waiting | None = None) -> None:
         """Show the session to the strategy and, when it is due, decide and place the next session's orders."""
-        failure: StrategyFailure | None = None
         try:
-            decision = self._decision(session, waiting)
-        except StrategyFailure as error:
-            failure, decision = error, Hold(f"strategy failure: {error}")
-        orders = self.desk.plan(decision, session, self.revision)
-        with self.store.begin() as work:
-            if not isinstance(decision, Hold) or decision.reason:
-                work.sessions.save_decision(self.run_id, Decided(session.day, self.revision, decision))
-            if len(orders):
-                work.orders.save(self.run_id, orders, None)
-            if failure is not None:
-                self._halt(work, session, failure)
-        self.desk.submit(orders)
-        self.decided = session.day
+            planned = self._decide(session, waiting)
+            record, loss = self._sized(record, planned)
+        except StrategyFailure as failure:
+            self._dismiss()
+            planned = Planned(Hold(f"strategy failure: {failure}"), failure, rested=True)
+            record, loss = self._sized(record, planned)
+        self.facts.save_trade(session.day, self.revision, planned, record, loss)
+        self._submit(record)
 
-    def _decision(self, session: Session, waiting: Waiting | None) -> Decision:
+    def _decide(self, session: Session, waiting: Waiting | None) -> Planned:
+        """Ask the strategy when it is due; where trading must rest, hold without asking."""
+        if not self.judge.may_trade:
+            capital = self.judge.capital
+            return Planned(Hold(f"{capital.state.value}: {capital.reason}"), rested=True)
         worker = self._worker(session)
-        if self.parts.rules.cadence_due(session.day, self.desk.previous_day, self.revision):
-            if not self.desk.may_trade:
-                return Hold("trading is halted")
-            if waiting is not None and self.parts.rules.while_waiting == "hold":
-                return Hold(f"a {waiting.what} waits: {waiting.subject}")
-            if waiting is not None and self.parts.rules.while_waiting == "flatten":
-                return TargetPortfolio({})
-            return worker.decide(self.desk.portfolio(session.day))
-        return Hold()
+        if waiting is not None and self.rules.while_waiting == "flatten":
+            return Planned(TargetPortfolio({}), rested=True)
+        if waiting is not None and self.rules.while_waiting == "hold":
+            return Planned(Hold(f"waits for a {waiting.what}: {waiting.subject}"), rested=True)
+        return Planned(worker.decide(self.account.portfolio()) if self.account.due() else None)
+
+    def _sized(self, record: SessionRecord, planned: Planned) -> tuple[SessionRecord, Loss | None]:
+        loss: Loss | None = None
+        if planned.rested:
+            self.account.stop_working()
+        if planned.failure is not None:
+            loss = self.judge.failed(planned.failure, record.day)
+        record = self.account.plan(record, planned.decision)
+        self.judge.planned(record)
+        return record, loss
+
+    def _plan(self, record: SessionRecord, planned: Planned) -> None:
+        """Fold a stored decision again: the same orders, known to the broker by their ids."""
+        record, _ = self._sized(record, planned)
+        self._submit(record)
+
+    def _submit(self, record: SessionRecord) -> None:
+        if record.sized is not None:
+            self.broker.submit(record.sized.orders)
+
+    # -- what is shared
+
+    def _act_again(self, day: date) -> None:
+        """Apply what persons did to the capital and which deployments were made after a close that is known."""
+        for event in self.facts.capital_events(day):
+            self.judge.act(event)
+        for deployment in self.facts.deployments(day):
+            if deployment.kind is not DeploymentKind.START:
+                self._switch(deployment)
+
+    def _switch(self, deployment: Deployment) -> None:
+        """Let a revision decide from now on."""
+        if deployment.revision == self.revision:
+            return
+        self._dismiss()
+        self.revision = deployment.revision
+        self.account.switch(deployment.revision[:12], self.strategies.cadence(deployment.revision))
+        if deployment.kind is not DeploymentKind.START:
+            self.judge.switched(deployment.day)
+        self.watcher.deployed(deployment)
+
+    def _worker(self, session: Session) -> StrategyWorker:
+        """Return the worker of the deployed revision, with every session up to this one shown."""
+        if self.worker is not None:
+            self.worker.show(session)
+            return self.worker
+        self.worker = self.strategies.start(self.revision)
+        for past in self.market.sessions(until=session.day):
+            self.worker.show(past)
+        return self.worker
+
+    def _dismiss(self) -> None:
+        if self.worker is not None:
+            self.worker.close()
+        self.worker = None

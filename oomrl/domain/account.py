@@ -120,7 +120,7 @@ class Account:
         self._attempt = 0
         self._sessions_worked = 0
         self._last: date | None = None
-        self._due = False
+        self._new_week = False
 
     @property
     def day(self) -> date | None:
@@ -204,9 +204,13 @@ class Account:
             quarantined=session.quarantined,
         )
 
+    def switch(self, revision: str, cadence: Cadence | str) -> None:
+        """Let another revision of the strategy decide from now on, at its own cadence."""
+        self.revision, self.cadence = revision, Cadence(cadence)
+
     def due(self) -> bool:
         """Return whether the cadence asks for a decision after the last session."""
-        return self._due
+        return self._last is not None and (self.cadence is Cadence.DAILY or self._new_week)
 
     def portfolio(self) -> Portfolio:
         """Return what the strategy is told of the account."""
@@ -239,7 +243,7 @@ class Account:
             "ticks": self._ticks,
             "cents": self._cents,
             "last": self._last.isoformat() if self._last else None,
-            "due": self._due,
+            "new_week": self._new_week,
             "attempt": self._attempt,
             "sessions_worked": self._sessions_worked,
             "goals": self._goals_snapshot(),
@@ -254,7 +258,7 @@ class Account:
         self.attribution.restore(state["attribution"])
         self._ticks, self._cents = int(state["ticks"]), int(state["cents"])
         self._last = date.fromisoformat(state["last"]) if state["last"] else None
-        self._due = bool(state["due"])
+        self._new_week = bool(state["new_week"])
         self._attempt, self._sessions_worked = int(state["attempt"]), int(state["sessions_worked"])
         self._goals = self._goals_restored(state["goals"])
 
@@ -267,8 +271,7 @@ class Account:
         if self._last is not None and day < self._last:
             raise ValueError(f"Expected a session after {self._last}, was {day}")
         if day != self._last:
-            new_week = self._last is None or self._last.isocalendar()[:2] != day.isocalendar()[:2]
-            self._due = self.cadence is Cadence.DAILY or new_week
+            self._new_week = self._last is None or self._last.isocalendar()[:2] != day.isocalendar()[:2]
             self._last = day
 
     def _post(self, entries: Sequence[Entry]) -> tuple[int, int]:

@@ -64,9 +64,13 @@ class Ledger:
         row = self._connection.execute(query).one_or_none()
         return None if row is None else _entry(row)
 
-    def entries(self, run: str, after: date | None = None, until: date | None = None) -> list[Entry]:
-        """Return the lines with after < day <= until, in the order of day and key."""
+    def entries(
+        self, run: str, after: date | None = None, until: date | None = None, kinds: Sequence[Kind] = ()
+    ) -> list[Entry]:
+        """Return the lines with after < day <= until, of some kinds or of all, in the order of day and key."""
         query = select(ledger).where(ledger.c.run_id == self._runs.key(run))
+        if kinds:
+            query = query.where(ledger.c.kind.in_([kind.value for kind in kinds]))
         if after is not None:
             query = query.where(ledger.c.day > after)
         if until is not None:

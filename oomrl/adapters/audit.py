@@ -1,0 +1,80 @@
+"""The audit chain: verdicts, reviews and deployments as signed, hash-chained statements in the state directory.
+
+Each statement is appended once its fact is in the store; a start appends whatever a kill left out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from guardrails.attestation import Head, Log, Signer, statement
+
+from oomrl.adapters.database import Store
+from oomrl.domain.records import Deployment, Proposal, Review, StoredVerdict
+
+VERDICT = "urn:oomrl:predicate:verdict:1"
+REVIEW = "urn:oomrl:predicate:review:1"
+DEPLOYMENT = "urn:oomrl:predicate:deployment:1"
+
+
+class Audit:
+    """Append to the chain of one state directory, each subject once."""
+
+    def __init__(self, state: Path) -> None:
+        self.log = Log(state / "audit.jsonl", Signer.open(state / "keys" / "audit.key"))
+        self._done = {body["subject"][0]["name"] for body in self.log.statements()}
+
+    def catch_up(self, store: Store, run: str) -> None:
+        """Append what is in the store and not yet in the chain."""
+        with store.read() as view:
+            proposals = view.proposals.all(run)
+            for proposal in proposals:
+                verdict = view.proposals.verdict(run, proposal.id)
+                if verdict is not None:
+                    self.verdict(proposal, verdict)
+                for review in view.proposals.reviews(run, proposal.id):
+                    self.review(review)
+            for deployment in view.deployments.all(run):
+                self.deployment(deployment)
+
+    def head(self) -> Head:
+        """Return the chain's end, to be kept outside."""
+        return self.log.head()
+
+    def verdict(self, proposal: Proposal, verdict: StoredVerdict) -> None:
+        facts = {
+            "proposal": proposal.id,
+            "patch": proposal.digest,
+            "author": proposal.author,
+            "outcome": verdict.outcome,
+            "base_tree": verdict.base_tree,
+            "result_tree": verdict.result_tree,
+        }
+        self._append(f"verdict/{verdict.run}/{proposal.id}", verdict.digest, VERDICT, facts)
+
+    def review(self, review: Review) -> None:
+        facts = {
+            "proposal": review.proposal,
+            "reviewer": review.reviewer,
+            "act": review.act.value,
+            "reason": review.reason,
+            "base_tree": review.base_tree,
+            "result_tree": review.result_tree,
+        }
+        self._append(f"review/{review.run}/{review.id}", review.verdict, REVIEW, facts)
+
+    def deployment(self, deployment: Deployment) -> None:
+        facts = {
+            "kind": deployment.kind.value,
+            "base": deployment.base,
+            "proposal": deployment.proposal,
+            "day": deployment.day.isoformat(),
+            "reason": deployment.reason,
+        }
+        name = f"deployment/{deployment.run}/{deployment.sequence}"
+        self._append(name, deployment.revision, DEPLOYMENT, facts)
+
+    def _append(self, name: str, digest: str, kind: str, facts: dict[str, str]) -> None:
+        if name not in self._done:
+            self.log.append(statement({name: digest}, kind, facts))
+            self._done.add(name)

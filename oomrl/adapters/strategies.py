@@ -1,0 +1,96 @@
+"""The deployment repository and the sandboxed workers that run its revisions, in the loop's words."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from guardrails.sandbox import Sandbox
+
+from oomrl.adapters.repository import Repository
+from oomrl.adapters.strategy_worker import SandboxedWorker
+from oomrl.domain.account import Cadence
+from oomrl.domain.records import Proposal, Review
+from oomrl.errors import Halt, Mistake
+from oomrl.ports import StrategyWorker
+
+#: What a worker may read of a revision: never its tests, never its golden answers.
+WORKER_VIEW = ("src", "strategy.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What strategy.toml says to the service: name, cadence, warm-up sessions, and the strategy's parameters."""
+
+    name: str
+    cadence: Cadence
+    warmup: int
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+def configuration(data: bytes) -> Configuration:
+    """Read strategy.toml. Raises `Mistake` with what is wrong in it."""
+    try:
+        raw = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Mistake(f"strategy.toml: expected TOML, {error}") from error
+    table, parameters = raw.get("strategy"), raw.get("parameters", {})
+    if not isinstance(table, dict) or not isinstance(parameters, dict):
+        raise Mistake("strategy.toml: expected the tables [strategy] and [parameters]")
+    cadence, warmup = table.get("cadence"), table.get("warmup", 0)
+    if cadence not in tuple(Cadence):
+        raise Mistake(f'strategy.toml: expected cadence = "daily" or "weekly", was {cadence!r}')
+    if type(warmup) is not int or warmup < 0:
+        raise Mistake(f"strategy.toml: expected warmup as a whole number of sessions, was {warmup!r}")
+    return Configuration(str(table.get("name", "strategy")), Cadence(cadence), warmup, parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Start sandboxed workers on folders that hold a revision's src/ and strategy.toml."""
+
+    sandbox: Sandbox
+    python: Path
+    capital: float
+    seed: int = 0
+
+    def start(self, folder: Path) -> StrategyWorker:
+        """Start a worker. Raises `StrategyFailure` where the strategy cannot even be built."""
+        settings = configuration((folder / "strategy.toml").read_bytes())
+        return SandboxedWorker.start(
+            self.sandbox, self.python, folder, settings.parameters, seed=self.seed, capital=self.capital
+        )
+
+
+class Deployed:
+    """Implement `oomrl.stages.Strategies` on the deployment repository."""
+
+    def __init__(self, repository: Repository, workers: Workers, now: Callable[[], datetime]) -> None:
+        self.repository, self.workers, self.now = repository, workers, now
+
+    def cadence(self, revision: str) -> str:
+        return configuration(self.repository.tree(revision)["strategy.toml"]).cadence
+
+    def start(self, revision: str) -> StrategyWorker:
+        return self.workers.start(self.repository.checkout(revision, only=WORKER_VIEW))
+
+    def deploy(self, proposal: Proposal, review: Review) -> str:
+        """Commit exactly the tree that was judged and approved."""
+        from oomrl.adapters.patches import resulting_changes
+
+        base = self.repository.tree(proposal.base_revision)
+        changes = resulting_changes(base, proposal)
+        message = f"{proposal.id}\n\nApproved by {review.reviewer}: {review.reason}"
+        return self.repository.commit(proposal.base_revision, changes, message, self.now())
+
+    def rollback(self, revision: str, reason: str) -> str:
+        """Deploy the tree before a revision again."""
+        log = self.repository.log()
+        place = next((n for n, entry in enumerate(log) if entry.id == revision), None)
+        if place is None or place + 1 >= len(log):
+            raise Halt(f"Expected a revision before {revision[:12]} to roll back to, was none")
+        return self.repository.rollback(log[place + 1].id, revision, f"Rollback: {reason}", self.now())

@@ -1,0 +1,115 @@
+"""Mark and judge: what a session did to the capital, and whether money was lost that demands an answer.
+
+A fold over session records: showing the same records and events again leads to the same losses and states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+from oomrl.domain import capital as capital_rules
+from oomrl.domain.account import SessionRecord
+from oomrl.domain.attribution import PARTS
+from oomrl.domain.capital import Capital, State, Thresholds
+from oomrl.domain.loss import DayRecord, Loss, Rules, detect
+from oomrl.domain.records import CapitalEvent, CapitalKind, Review
+from oomrl.errors import StrategyFailure
+
+FAILURE = "strategy failure"
+
+
+@dataclass
+class Judge:
+    """Keep the day records, the state of the capital and the losses found so far."""
+
+    thresholds: Thresholds
+    rules: Rules
+    capital: Capital
+    days: list[DayRecord] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    since: date | None = None
+    limits_hit: tuple[str, ...] = ()
+
+    @property
+    def may_trade(self) -> bool:
+        return self.capital.may_trade
+
+    @property
+    def halted_by_failure(self) -> bool:
+        return self.capital.state is State.HALTED and self.capital.reason.startswith(FAILURE)
+
+    def judge(self, record: SessionRecord) -> Loss | None:
+        """Take a settled session; return the loss that it completes, if any."""
+        self.capital = capital_rules.mark(self.capital, record.day, record.equity, self.thresholds)
+        self.days.append(self._day(record))
+        loss = detect(self.days, self.capital, self.thresholds, self.rules, self.losses, self.since)
+        if loss is not None:
+            self.losses.append(loss)
+        return loss
+
+    def planned(self, record: SessionRecord) -> None:
+        """Remember which limits cut the plan made after a close; the next session's record names them."""
+        hits = record.sized.hits if record.sized else ()
+        self.limits_hit = tuple(sorted({hit.limit for hit in hits}))
+
+    def failed(self, failure: StrategyFailure, day: date) -> Loss | None:
+        """Halt for a strategy that failed after a close; return the loss to record unless it is known already."""
+        self.capital = capital_rules.halt(self.capital, day, f"{FAILURE}: {failure}")
+        self.days[-1] = replace(self.days[-1], failure=failure.kind)
+        loss = detect(self.days, self.capital, self.thresholds, self.rules, self.losses, self.since)
+        if loss is not None:
+            self.losses.append(loss)
+        return loss
+
+    def act(self, event: CapitalEvent) -> None:
+        """Apply what a person (or a failure) did to the capital after a close."""
+        if event.kind is CapitalKind.HALT:
+            self.capital = capital_rules.halt(self.capital, event.day, event.reason)
+        elif event.kind is CapitalKind.RESUME and self.capital.state is State.HALTED:
+            self.capital = capital_rules.resume(self.capital, event.day, event.by, event.reason, self.thresholds)
+        elif event.kind is CapitalKind.ENDOW:
+            self.capital = capital_rules.endow(
+                self.capital, event.day, event.amount, event.by, event.reason, self.thresholds
+            )
+
+    def switched(self, day: date) -> None:
+        """A new revision decides from this close on; tests of a revision's own record start anew."""
+        self.since = day
+
+    def _day(self, record: SessionRecord) -> DayRecord:
+        parts = dict(zip(PARTS, record.decomposition.exact.tolist(), strict=True))
+        equity = float(record.equity)
+        friction = -(parts["spread"] + parts["impact"] + parts["fees"])
+        flow = sum(float(entry.amount) for entry in record.flows if entry.kind.value == "endowment")
+        return DayRecord(
+            day=record.day,
+            equity=equity,
+            flow=flow,
+            pnl=float(record.decomposition.pnl),
+            benchmark_return=record.benchmark,
+            parts=parts,
+            turnover=record.traded / 2 / equity if equity > 0 else 0.0,
+            friction_bps=friction / record.traded * 1e4 if record.traded else 0.0,
+            limits_hit=self.limits_hit,
+            quarantined=_suspected(record),
+        )
+
+
+def resumed_by(review: Review, day: date) -> CapitalEvent:
+    """Return the act by which approving the repair of a failed strategy lets it trade again."""
+    return CapitalEvent(
+        key=f"resume/{review.id}",
+        run=review.run,
+        kind=CapitalKind.RESUME,
+        day=day,
+        at=review.at,
+        by=review.reviewer,
+        reason=f"approved the repair {review.proposal}",
+    )
+
+
+def _suspected(record: SessionRecord) -> dict[str, float]:
+    names: Sequence[str] = record.suspected
+    return {", ".join(names): record.decomposition.suspected} if names else {}

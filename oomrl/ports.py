@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol
@@ -78,21 +79,57 @@ class WorkerFactory(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An earlier answer to the same diagnostic: the canonical diff, and the findings that refused it.
+
+    Findings are texts such as "GR203 src/strategy/sizing.py:12 Expected ..."; what a hidden check saw is never
+    among them.
+    """
+
+    number: int
+    patch: str
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a prompt was made of, as values, for models that do not read (the rule-based repairer).
+
+    `diagnostic` is the JSON object; `tree` the strategy's files by path; `bounds` what policy.toml allows each
+    key of strategy.toml to become; `editable` the globs that the phase may change; `attempt` counts from 1.
+    """
+
+    diagnostic: Mapping[str, object]
+    mandate: str
+    tree: Mapping[str, bytes]
+    bounds: Mapping[str, Mapping[str, object]]
+    editable: tuple[str, ...]
+    attempt: int = 1
+    earlier: tuple[Attempt, ...] = ()
+    parameters_file: str = "strategy.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's reply and what it cost in dollars. `finish` is "stop", or "length" where it was cut off."""
+
+    text: str
+    model: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: Decimal = Decimal(0)
+    finish: str = "stop"
+
+
 class Model(Protocol):
     """Answer a prompt with text, or say that the answer is not there yet by returning None."""
 
     name: str
 
-    def answer(self, prompt_id: str, role: str, prompt: str) -> Reply | None:
-        """Return the reply, its tokens and its price; None while a person or agent still has to answer."""
+    def answer(self, prompt_id: str, role: str, prompt: str, context: Context) -> Reply | None:
+        """Return the reply, its tokens and its price; None while a person or agent still has to answer.
+
+        Asking again under the same id is safe. Raise `Unavailable` where the model cannot be reached now.
+        """
         ...
-
-
-class Reply(Protocol):
-    """A model's reply and what it cost."""
-
-    text: str
-    model: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost: Decimal

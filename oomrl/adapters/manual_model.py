@@ -1,0 +1,81 @@
+"""The manual model: prompts wait as files until a person, or any coding agent, answers them by command.
+
+`prompts/ID.md` holds the question, `replies/ID.md` the answer. Both are written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from oomrl.errors import Mistake
+from oomrl.ports import Context, Reply
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+#: A reply is a diff and a few words; more than this is another file given by mistake.
+MOST_BYTES = 1_000_000
+
+
+class ManualModel:
+    """Answer from files in the state directory. Costs nothing and never fails: it waits."""
+
+    def __init__(self, state: Path, name: str = "manual") -> None:
+        self.name = name
+        self._prompts = state / "prompts"
+        self._replies = state / "replies"
+
+    def answer(self, prompt_id: str, role: str, prompt: str, context: Context) -> Reply | None:
+        """Return the reply that was given by command; write the prompt down and return None before it."""
+        place = self._prompts / f"{_checked(prompt_id)}.md"
+        if not place.is_file() or place.read_text("utf-8") != prompt:
+            _write(place, prompt)
+        reply = self._replies / f"{prompt_id}.md"
+        return Reply(reply.read_text("utf-8"), self.name) if reply.is_file() else None
+
+    def waiting(self) -> list[str]:
+        """Return the ids of the prompts without a reply, in alphabetical order."""
+        if not self._prompts.is_dir():
+            return []
+        asked = sorted(path.stem for path in self._prompts.glob("*.md"))
+        return [name for name in asked if not (self._replies / f"{name}.md").is_file()]
+
+    def reply(self, prompt_id: str, file: Path) -> bool:
+        """Take the answer to a prompt from a file; return False where that very answer is there already.
+
+        Raise `Mistake` for an unknown prompt, a file that is no text, and a second, different answer.
+        """
+        if not (self._prompts / f"{_checked(prompt_id)}.md").is_file():
+            raise Mistake(f"Expected the id of a prompt, was {prompt_id!r}: `oomrl prompts` lists them")
+        try:
+            data = file.read_bytes()
+            text = data.decode("utf-8")
+        except OSError as error:
+            raise Mistake(f"Could not read the reply {file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise Mistake(f"Expected UTF-8 text in {file}, was a bad byte at {error.start}") from error
+        if len(data) > MOST_BYTES:
+            raise Mistake(f"Expected a reply of at most {MOST_BYTES} bytes, was {len(data)} in {file}")
+        place = self._replies / f"{prompt_id}.md"
+        if place.is_file():
+            if place.read_bytes() == data:
+                return False
+            raise Mistake(f"Expected one reply to prompt {prompt_id}, was answered already: its answer is {place}")
+        _write(place, text)
+        return True
+
+
+def _checked(prompt_id: str) -> str:
+    if not _ID.fullmatch(prompt_id):
+        raise Mistake(f"Expected the id of a prompt (letters, digits, - and _), was {prompt_id!r}")
+    return prompt_id
+
+
+def _write(place: Path, text: str) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=place.parent, encoding="utf-8", newline="", delete=False) as half:
+        half.write(text)
+        half.flush()
+        os.fsync(half.fileno())
+    Path(half.name).replace(place)

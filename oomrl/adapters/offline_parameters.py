@@ -1,0 +1,91 @@
+"""Read and change strategy.toml as text, so that its comments and order stay as they are."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Value = int | float | str | bool
+
+
+def read(text: str) -> dict[str, Value]:
+    """Return the keys of a settings file, dotted, with their plain values."""
+    flat: dict[str, Value] = {}
+
+    def walk(table: Mapping[str, object], prefix: str) -> None:
+        for key, value in table.items():
+            if isinstance(value, dict):
+                walk(value, f"{prefix}{key}.")
+            elif isinstance(value, int | float | str | bool):
+                flat[f"{prefix}{key}"] = value
+
+    walk(tomllib.loads(text), "")
+    return flat
+
+
+def write(text: str, key: str, value: Value) -> str:
+    """Return the text with one key set to another value; raise KeyError where it has no such line."""
+    section, _, name = key.rpartition(".")
+    lines = text.split("\n")
+    here = ""
+    for at, line in enumerate(lines):
+        header = re.fullmatch(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?", line)
+        if header:
+            here = header[1].strip().replace('"', "")
+        found = re.fullmatch(rf"(\s*{re.escape(name)}\s*=\s*)([^#]*?)(\s*(?:#.*)?)", line)
+        if found and here == section:
+            lines[at] = f"{found[1]}{_literal(value)}{found[3]}"
+            changed = "\n".join(lines)
+            expected = read(text) | {key: value}
+            if read(changed) == expected:
+                return changed
+    raise KeyError(key)
+
+
+def _literal(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, int) or abs(value) < 1e5:
+        return repr(value)
+    return f"{value:_.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Set a key to `to`, or as far towards it as the policy lets it go.
+
+    `only` says in which direction: "up" leaves a larger value alone, "down" a smaller one, "any" neither.
+    """
+
+    key: str
+    to: Value
+    only: str = "any"
+
+
+def moved(old: Value, move: Move, bound: Mapping[str, object]) -> Value | None:
+    """Return the value that a move leads to within a bound of policy.toml; None where it changes nothing."""
+    if isinstance(move.to, str) or isinstance(old, str | bool):
+        choices = bound.get("choices")
+        allowed = not isinstance(choices, list | tuple) or move.to in choices
+        return move.to if allowed and move.to != old and type(move.to) is type(old) else None
+    if (move.only == "up" and old >= move.to) or (move.only == "down" and old <= move.to):
+        return None
+    low, high = _number(bound.get("min"), float("-inf")), _number(bound.get("max"), float("inf"))
+    reach = _number(bound.get("max_relative_change"), float("inf")) * abs(old)
+    if reach > 0:
+        low, high = max(low, old - reach), min(high, old + reach)
+    new: Value = min(max(float(move.to), low), high)
+    if isinstance(old, int):
+        # Rounding towards the old value stays inside the bounds.
+        new = int(new) if new > old or new == int(new) else int(-(-new // 1))
+    else:
+        new = float(f"{new:.6g}")
+    return None if new == old else new
+
+
+def _number(value: object, missing: float) -> float:
+    return float(value) if isinstance(value, int | float) else missing

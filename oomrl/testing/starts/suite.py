@@ -1,0 +1,42 @@
+"""Run the strategy's own tests on a tree, in a process and a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from oomrl.errors import Mistake
+from oomrl.testing.starts.tree import Tree
+
+SETTINGS = "[pytest]\naddopts = -q -p no:cacheprovider --tb=no\npythonpath = src tests\nfilterwarnings = error\n"
+FAILED = re.compile(r"^(?:FAILED|ERROR) tests/(\w+)\.py(?:::(\w+))?", re.MULTILINE)
+
+
+def write_tree(tree: Tree, folder: Path) -> None:
+    """Write the texts of a tree below a folder."""
+    for path, text in tree.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+
+
+def failed_tests(tree: Tree, folder: Path) -> set[str]:
+    """Return the tests that fail, as `file.function`. Raises `Mistake` where the suite cannot be run."""
+    write_tree(tree, folder)
+    (folder / "suite.ini").write_text(SETTINGS, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "pytest", "-c", "suite.ini", "--rootdir", ".", "tests"],
+        cwd=folder,
+        env={"PATH": os.environ.get("PATH", ""), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    failed = {f"{file}.{function}" for file, function in FAILED.findall(done.stdout)}
+    if done.returncode not in (0, 1) or (done.returncode == 1) != bool(failed):
+        raise Mistake(f"Expected a test run, was exit code {done.returncode}: {done.stdout[-600:]}{done.stderr[-600:]}")
+    return failed

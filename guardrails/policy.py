@@ -67,7 +67,7 @@ class Limits:
     file_bytes: int = 200_000
     line_length: int = 200
     syntax_nodes: int = 30_000
-    syntax_depth: int = 60
+    syntax_depth: int = 100
     literal_items: int = 64
     literal_characters: int = 400
     statements_on_constants: int = 25
@@ -76,7 +76,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Code:
-    """What source code may say, beyond the built-in lists. Names in `grants` lift one class or dunder rule each."""
+    """What source code may say, beyond the built-in lists. Each grant allows one class or special name."""
 
     imports: Mapping[str, tuple[str, ...]]
     non_ascii: Literal["refuse", "text"] = "refuse"
@@ -89,7 +89,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Tests:
-    """What generated tests may say, and what they must show. `test_defect_` claims a defect of today's code."""
+    """What generated tests may say and must show. `test_defect_` claims a defect of today's code."""
 
     imports: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"pytest": ("*",), "math": ("*",)})
     defect_prefix: str = "test_defect_"
@@ -102,14 +102,14 @@ class Tests:
 
 @dataclass(frozen=True)
 class Protected:
-    """Functions (`package.module:qualified.name`) that may not change, vanish, move, be shadowed or rebound."""
+    """Functions (`package.module:qualified.name`) that may not change, vanish, move or be shadowed."""
 
     functions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What one key of the parameters file may become. `price` marks a parameter measured in dollars a share."""
+    """What one key of the parameters file may become. `price` marks one measured in dollars a share."""
 
     type: Literal["int", "float", "str", "bool"]
     min: float | None = None
@@ -249,7 +249,7 @@ def _build(kind: Any, value: Any, where: str) -> Any:
     if origin is Mapping:
         if not isinstance(value, dict):
             raise PolicyError(f"Expected a table at {where}, was {value!r}.")
-        return types.MappingProxyType({key: _build(arguments[1], item, f"{where}.{key}") for key, item in value.items()})
+        return {key: _build(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
     if origin is Literal:
         if value not in arguments:
             raise PolicyError(f"Expected one of {list(arguments)} at {where}, was {value!r}.")

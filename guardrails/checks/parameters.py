@@ -16,7 +16,7 @@ KINDS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "str
 
 
 def flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return dotted keys; lists and dates stay values. A quoted key that could pass for a nested one is an error."""
+    """Return dotted keys. A quoted key that could pass for a nested one is an error."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         if re.fullmatch(r"[A-Za-z0-9_-]+", key) is None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from guardrails.checks.codes import finding
-from guardrails.checks.index import Index, Module
+from guardrails.checks.index import Index, Module, own_scope
 from guardrails.checks.protected import normalised
 from guardrails.checks.source import judge_source
 from guardrails.policy import Policy
@@ -95,7 +95,8 @@ class _Tests:
         for node in ast.walk(test):
             if isinstance(node, ast.Try):
                 self.find("GR405", node, "Expected failures to reach the runner, was a try.")
-            elif isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)):
+        for node in own_scope(ast.Module(test.body, [])):
+            if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)):
                 self.find("GR404", node, "Expected a test that runs to its end, was a way out of it.")
         everywhere = [(node, self._strength(node, names)) for node in ast.walk(test)]
         for node, strength in everywhere:
@@ -302,7 +303,7 @@ def _weak(test: ast.expr) -> bool:
         return ast.unparse(test.func) in WEAK
     if isinstance(test, ast.Compare):
         return (
-            isinstance(test.ops[0], (ast.Is, ast.IsNot))
+            isinstance(test.ops[0], ast.IsNot)
             and isinstance(test.comparators[0], ast.Constant)
             and (test.comparators[0].value is None)
         )

@@ -39,6 +39,7 @@ STAGE_NAME = re.compile(
     re.IGNORECASE,
 )
 ACCOUNT = re.compile(r"PA[0-9A-Z]{8,12}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-.*", re.ASCII)
+HOOK = re.compile(r"pytest\w+|collect_ignore\w*|(setup|teardown)_(module|function)|load_tests")
 CALENDAR = re.compile(r"(?<!\d)(19|20)\d{2}([-/.]\d{1,2}([-/.]\d{1,2})?|[01]\d[0-3]\d)(?!\d)")
 DATE_WORD = re.compile(
     r"(^|_)(date|dates|day|days|year|month|week|weekday|today|now|session|ordinal|timestamp|time)(_|s?$)",
@@ -70,6 +71,7 @@ class _Judge:
         self.scopes: list[tuple[str, set[str]]] = []
         self.own: list[str] = []
         self.docstrings: set[int] = set()
+        self.seeded: set[int] = set()
         self.imports: dict[str, Reference] = {}
         granted = policy.tests.imports if form == "test" else policy.code.imports
         self.allowed = {name: self.names.allowed(name, listed) for name, listed in granted.items()}
@@ -101,6 +103,8 @@ class _Judge:
                 self.find(
                     "GR242", where[1], f"Expected {name!r} to be bound once, was bound {len(where)} times."
                 )
+            if self.form == "test" and HOOK.fullmatch(name):
+                self.find("GR221", where[0], f"Expected no name that steers the test runner, was {name!r}.")
             if name in self.names.all_builtins:
                 self.find("GR204", where[0], f"Expected no module-level name of a builtin, was {name!r}.")
         self._definitions(body, "module")
@@ -143,7 +147,9 @@ class _Judge:
         if isinstance(node, ast.Call):
             callee = self.dotted(node.func)
             parts = [*node.args, *(item.value for item in node.keywords)]
-            return callee in self.names.constant_calls and all(self._constant(part) for part in parts)
+            own = self.form == "test" and callee.startswith(("own:", "own_module:"))
+            known = own or callee in self.names.constant_calls
+            return known and all(self._constant(part) for part in parts)
         if isinstance(node, ast.Lambda):
             return False
         plain = (
@@ -285,6 +291,8 @@ class _Judge:
         if _dunder(node.id) and not (not self.scopes or self.scopes[-1][0] == "class"):
             self.find("GR210", node, f"Expected no special name, was {node.id!r}.")
         elif isinstance(node.ctx, ast.Load):
+            if target.endswith("random.default_rng") and id(node) not in self.seeded:
+                self.find("GR213", node, "Expected a call with a seed, was the maker itself as a value.")
             if kind in ("module", "own_module"):
                 self.find(
                     "GR206", node, f"Expected a name of the module {target!r}, was the module as a value."
@@ -311,6 +319,8 @@ class _Judge:
             chain.insert(0, root.attr)
             root = root.value
         self._target(node, node.ctx)
+        if self.dotted(node).endswith("random.default_rng") and id(node) not in self.seeded:
+            self.find("GR213", node, "Expected a call with a seed, was the maker itself as a value.")
         if isinstance(root, ast.Name):
             kind, target = self.resolve(root.id)
             if kind in ("module", "own_module"):
@@ -405,8 +415,11 @@ class _Judge:
             return
         if callee == "super" and node.args:
             self.find("GR212", node, "Expected super() without arguments.")
-        if callee.endswith("random.default_rng") and (not node.args or _is_none(node.args[0])):
-            self.find("GR213", node, "Expected a seed, was none.")
+        if callee.endswith("random.default_rng"):
+            self.seeded.add(id(node.func))
+            seeds = [*node.args, *(item.value for item in node.keywords)]
+            if not seeds or _is_none(seeds[0]):
+                self.find("GR213", node, "Expected a seed, was none.")
         if callee in ("dataclasses.field", "dataclasses.dataclass"):
             for item in node.keywords:
                 if item.arg in ("compare", "hash", "unsafe_hash", "order"):
@@ -419,6 +432,10 @@ class _Judge:
             self.find("GR232", node, "Expected no calendar date, was one.")
         if isinstance(node.func, ast.Attribute):
             self._method_call(node, node.func)
+            if node.func.attr == "format":
+                for part in [node.func.value, *node.args, *node.keywords]:
+                    self.visit(part)
+                return
         if callee == "object.__setattr__" and not _sets_own_field(node):
             self.find("GR212", node, "Expected object.__setattr__(self, 'field', value).")
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__name__":
@@ -460,9 +477,9 @@ class _Judge:
 
     def _parameters(self, arguments: ast.arguments, outer: bool) -> None:
         for default in [*arguments.defaults, *(item for item in arguments.kw_defaults if item)]:
-            if isinstance(default, (ast.List, ast.Dict, ast.Set, ast.ListComp)) or (
-                outer and not self._constant(default)
-            ):
+            fresh = isinstance(default, ast.Call) and self.dotted(default.func) in ("dict", "list", "set")
+            shared = fresh or isinstance(default, (ast.List, ast.Dict, ast.Set, ast.ListComp))
+            if shared or (outer and not self._constant(default)):
                 self.find(
                     "GR223", default, "Expected a constant default, was a value that calls share or compute."
                 )
@@ -611,7 +628,8 @@ class _Judge:
 
     def _handler(self, handler: ast.ExceptHandler) -> None:
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-        raises = any(isinstance(item, ast.Raise) for item in handler.body)
+        leaves = any(isinstance(item, (ast.Return, ast.Break, ast.Continue)) for item in _walk(handler.body))
+        raises = isinstance(handler.body[-1], ast.Raise) and not leaves
         for kind in kinds:
             full = self.dotted(kind) if kind is not None else "BaseException"
             last = full.rsplit(".", 1)[-1].rsplit(":", 1)[-1]

@@ -1,0 +1,310 @@
+"""The policy in its test form: a generated test must be able to fail by what the code under test does."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from guardrails.checks.codes import finding
+from guardrails.checks.index import Index, Module, own_scope
+from guardrails.checks.protected import normalised
+from guardrails.checks.source import judge_source
+from guardrails.policy import Policy
+from guardrails.verdict import Finding
+
+WEAK = frozenset(["isinstance", "issubclass", "callable", "hasattr", "bool"])
+WIDE = frozenset(["Exception", "BaseException"])
+
+
+def judge_tests(
+    module: Module, data: bytes, before: Module | None, index: Index, policy: Policy
+) -> list[Finding]:
+    """Return the findings on one module of generated tests."""
+    findings = judge_source(module, data, index, policy, "test")
+    findings += _Tests(module, index, policy).run()
+    if before is not None and not policy.tests.may_change:
+        after = {node.name: normalised(node) for node in _functions(module.tree.body)}
+        for node in _functions(before.tree.body):
+            if node.name.startswith("test") and after.get(node.name) != normalised(node):
+                reason = f"Expected {node.name!r} to stay as it was, was changed or removed."
+                findings.append(finding("GR411", module.path, node.lineno, reason))
+    return findings
+
+
+def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body)
+
+
+class _Tests:
+    def __init__(self, module: Module, index: Index, policy: Policy) -> None:
+        self.module, self.index, self.policy = module, index, policy
+        self.found: list[Finding] = []
+        self.subject = {
+            name
+            for name, where in module.bound.items()
+            for node in where
+            if (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == index.package)
+            or (
+                isinstance(node, ast.Import)
+                and any(a.name.split(".")[0] == index.package for a in node.names)
+            )
+        }
+        every = list(_functions(module.tree.body))
+        self.tests = [node for node in every if node.name.startswith("test")]
+        self.helpers = {node.name: node for node in every if node not in self.tests}
+        self.fixtures = {
+            name
+            for name, node in self.helpers.items()
+            if any("fixture" in ast.unparse(item) for item in node.decorator_list)
+        }
+        for _ in self.helpers:
+            self.subject |= {name for name, node in self.helpers.items() if self._derived(node, self.subject)}
+
+    def find(self, code: str, node: ast.AST, reason: str) -> None:
+        self.found.append(finding(code, self.module.path, getattr(node, "lineno", 0), reason))
+
+    def run(self) -> list[Finding]:
+        if not self.tests:
+            self.find("GR401", self.module.tree, "Expected at least one test, was none.")
+        for test in self.tests:
+            self._test(test)
+        for node in ast.walk(self.module.tree):
+            if isinstance(node, ast.Call):
+                self._call(node)
+        return self.found
+
+    def _derived(self, node: ast.AST, names: set[str]) -> bool:
+        """Say whether a value comes from the code under test."""
+        return any(isinstance(item, ast.Name) and item.id in names for item in ast.walk(node))
+
+    def _test(self, test: ast.FunctionDef) -> None:
+        given = self._parametrised(test)
+        for argument in [*test.args.args, *test.args.kwonlyargs]:
+            if argument.arg not in given | self.fixtures | {"self"}:
+                self.find(
+                    "GR407", test, f"Expected parameters or fixtures of this file, was {argument.arg!r}."
+                )
+        names = set(self.subject)
+        for _ in range(3):
+            for node in ast.walk(test):
+                names |= set(self._spread(node, names))
+        for node in ast.walk(test):
+            if isinstance(node, ast.Try):
+                self.find("GR405", node, "Expected failures to reach the runner, was a try.")
+        for node in own_scope(ast.Module(test.body, [])):
+            if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)):
+                self.find("GR404", node, "Expected a test that runs to its end, was a way out of it.")
+        everywhere = [(node, self._strength(node, names)) for node in ast.walk(test)]
+        for node, strength in everywhere:
+            if strength == "always":
+                self.find("GR402", node, "Expected a check that can fail by the code under test, was none.")
+        strengths = {strength for _, strength in everywhere}
+        certain = {self._strength(node, names) for node in self._certain(test.body)}
+        if not strengths & {"strong", "weak", "always"}:
+            self.find("GR401", test, f"Expected an assertion in {test.name!r}, was none.")
+        elif "strong" not in strengths and "always" not in strengths:
+            self.find(
+                "GR403",
+                test,
+                f"Expected an assertion about a value in {test.name!r}, was type or presence only.",
+            )
+        elif "strong" in strengths and "strong" not in certain:
+            self.find(
+                "GR404",
+                test,
+                f"Expected an assertion that always runs in {test.name!r}, was conditional ones only.",
+            )
+
+    def _spread(self, node: ast.AST, names: set[str]) -> Iterator[str]:
+        value: ast.AST | None = (
+            getattr(node, "value", None)
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign))
+            else None
+        )
+        targets: list[ast.AST] = []
+        if isinstance(node, ast.Assign):
+            targets = list(node.targets)
+        elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)):
+            targets, value = [node.target], node.value
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            targets, value = [node.target], node.iter
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            targets, value = [node.optional_vars], node.context_expr
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        ):
+            # A container that is filled with results is a result: values.append(compute(...)).
+            targets, value = [node.func.value], ast.Tuple([*node.args], ast.Load())
+        if value is not None and self._derived(value, names):
+            for target in targets:
+                yield from (item.id for item in ast.walk(target) if isinstance(item, ast.Name))
+
+    def _parametrised(self, test: ast.FunctionDef) -> set[str]:
+        given: set[str] = set()
+        for item in test.decorator_list:
+            if not (
+                isinstance(item, ast.Call)
+                and ast.unparse(item.func).endswith("parametrize")
+                and len(item.args) >= 2
+            ):
+                continue
+            label, values = item.args[:2]
+            if isinstance(label, ast.Constant) and isinstance(label.value, str):
+                given |= {part.strip() for part in label.value.split(",")}
+            elif isinstance(label, (ast.Tuple, ast.List)):
+                given |= {str(part.value) for part in label.elts if isinstance(part, ast.Constant)}
+            if isinstance(values, ast.Name):
+                values = next(
+                    (n.value for n in self.module.bound.get(values.id, ()) if isinstance(n, ast.Assign)),
+                    values,
+                )
+            if not _plenty(values):
+                self.find("GR406", item, "Expected a written list of cases, was an empty or computed one.")
+        return given
+
+    def _certain(self, body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+        """Yield what runs whenever the test runs."""
+        for node in body:
+            yield node
+            if isinstance(node, ast.With) or isinstance(node, ast.For) and _plenty(node.iter):
+                yield from self._certain(node.body)
+            elif isinstance(node, ast.Expr):
+                yield node.value
+
+    def _strength(self, node: ast.AST, names: set[str]) -> str:
+        """Grade one node as an assertion: '', 'always', 'weak' or 'strong'."""
+        if isinstance(node, ast.With):
+            raising = [
+                i.context_expr for i in node.items if "raises" in ast.unparse(i.context_expr).split("(")[0]
+            ]
+            if not raising:
+                return ""
+            return "strong" if any(self._derived(item, names) for item in node.body) else "always"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.helpers:
+            helper = self.helpers[node.func.id]
+            checks = any(
+                isinstance(item, ast.Assert) and not _always(item.test) for item in self._certain(helper.body)
+            )
+            return "strong" if checks and (self._derived(node, names)) else ""
+        if not isinstance(node, ast.Assert):
+            return ""
+        if _always(node.test) or not self._derived(node.test, names):
+            return "always"
+        return "weak" if _weak(node.test) else "strong"
+
+    def _call(self, node: ast.Call) -> None:
+        name = ast.unparse(node.func).rsplit(".", 1)[-1]
+        limits = self.policy.tests
+        if name == "raises" and node.args:
+            kinds = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else [node.args[0]]
+            if any(isinstance(kind, ast.Name) and kind.id in WIDE for kind in kinds):
+                self.find("GR408", node, "Expected the exception that the code states, was any.")
+        most = {
+            "rel": limits.relative_tolerance,
+            "rel_tol": limits.relative_tolerance,
+            "rtol": limits.relative_tolerance,
+        }
+        most |= dict.fromkeys(("abs", "abs_tol", "atol"), limits.absolute_tolerance)
+        if name in ("approx", "isclose", "allclose"):
+            given = [(item.arg or "", item.value) for item in node.keywords]
+            given += (
+                list(zip(("rel", "abs"), node.args[1 if name == "approx" else 2 :], strict=False))
+                if name != "isclose"
+                else []
+            )
+            for key, value in given:
+                size = _number(value)
+                if key in most and (size is None or not size <= most[key]):
+                    self.find(
+                        "GR409",
+                        node,
+                        f"Expected a tolerance of at most {most[key]}, was {ast.unparse(value)[:40]}.",
+                    )
+
+
+def _number(node: ast.AST) -> float | None:
+    value = node.value if isinstance(node, ast.Constant) else None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _plenty(node: ast.AST) -> bool:
+    """Say whether an iterable is seen to be non-empty."""
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return bool(node.elts) and not all(isinstance(item, ast.Starred) for item in node.elts)
+    if isinstance(node, ast.Dict):
+        return bool(node.keys)
+    if isinstance(node, ast.Call):
+        name, numbers = ast.unparse(node.func), [_number(item) for item in node.args]
+        if name == "range" and numbers and all(item is not None for item in numbers):
+            return (
+                len(range(*(int(item) for item in numbers if item is not None))) > 0
+                if numbers[-1] != 0
+                else False
+            )
+        if name in ("enumerate", "zip", "sorted", "reversed", "list", "tuple") or name.endswith(
+            (".items", ".values")
+        ):
+            inner = node.args or [node.func.value if isinstance(node.func, ast.Attribute) else node]
+            return all(_plenty(item) for item in inner if item is not node)
+    return False
+
+
+def _always(test: ast.expr) -> bool:
+    """Say whether a condition holds whatever the code does."""
+    if isinstance(test, (ast.Constant, ast.Tuple, ast.List, ast.JoinedStr, ast.Lambda)):
+        return True
+    if isinstance(test, ast.BoolOp):
+        parts = [_always(part) for part in test.values]
+        return any(parts) if isinstance(test.op, ast.Or) else all(parts)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        left, right, kind = test.left, test.comparators[0], type(test.ops[0])
+        same = ast.dump(left) == ast.dump(right)
+        if same and kind in (ast.Eq, ast.Is, ast.LtE, ast.GtE):
+            return True
+        length = isinstance(left, ast.Call) and ast.unparse(left.func) in ("len", "abs")
+        if length and (_number(right), kind) in ((0.0, ast.GtE), (-1.0, ast.Gt)):
+            return True
+        return _loose(left, right, kind)
+    return (
+        isinstance(test, ast.UnaryOp)
+        and isinstance(test.op, ast.Not)
+        and isinstance(test.operand, ast.Constant)
+    )
+
+
+def _loose(left: ast.expr, right: ast.expr, kind: type[ast.cmpop]) -> bool:
+    """Find |a - b| below a bound that is as wide as the values themselves."""
+    bound = _number(right)
+    if kind not in (ast.Lt, ast.LtE) or bound is None:
+        return False
+    if not (isinstance(left, ast.Call) and ast.unparse(left.func).rsplit(".", 1)[-1] in ("abs", "fabs")):
+        return False
+    sizes = [abs(size) for item in ast.walk(left) if (size := _number(item)) is not None]
+    return bound > 0.1 * max([1.0, *sizes])
+
+
+def _weak(test: ast.expr) -> bool:
+    """Find conditions about type or presence only."""
+    if isinstance(test, ast.BoolOp):
+        return (
+            all(_weak(part) for part in test.values)
+            if isinstance(test.op, ast.And)
+            else any(map(_weak, test.values))
+        )
+    if isinstance(test, ast.UnaryOp):
+        return isinstance(test.operand, ast.Name)
+    if isinstance(test, ast.Call):
+        return ast.unparse(test.func) in WEAK
+    if isinstance(test, ast.Compare):
+        return (
+            isinstance(test.ops[0], ast.IsNot)
+            and isinstance(test.comparators[0], ast.Constant)
+            and (test.comparators[0].value is None)
+        )
+    return isinstance(test, (ast.Name, ast.NamedExpr))

@@ -1,0 +1,51 @@
+"""All static checks of one resulting tree, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from guardrails.checks.codes import finding
+from guardrails.checks.generated import judge_tests
+from guardrails.checks.index import Module, build_index, module_name, parse_module
+from guardrails.checks.protected import judge_protected
+from guardrails.checks.source import judge_source
+from guardrails.policy import PhaseName, Policy
+from guardrails.tree import Tree
+from guardrails.verdict import Finding
+
+STATIC_LAYERS = frozenset({"static", "protected"})
+
+
+def judge_static(
+    base: Tree,
+    result: Tree,
+    changed: Sequence[str],
+    phase: PhaseName,
+    policy: Policy,
+    layers: Collection[str] = STATIC_LAYERS,
+) -> list[Finding]:
+    """Judge every changed module whole, as it stands in the resulting tree, and the protected functions."""
+    index, unread = build_index(result, policy)
+    findings = list(unread) if "static" in layers else []
+    for path in changed:
+        if "static" not in layers or not path.endswith(".py") or path not in result:
+            continue
+        module = parse_module(path, result[path], policy.limits, module_name(path, policy.layout.source))
+        if not isinstance(module, Module):
+            findings.append(module)
+        elif phase == "tests":
+            before = parse_module(path, base[path], policy.limits) if path in base else None
+            findings += judge_tests(
+                module, result[path], before if isinstance(before, Module) else None, index, policy
+            )
+        else:
+            findings += judge_source(module, result[path], index, policy)
+    if "protected" in layers:
+        findings += judge_protected(build_index(base, policy)[0], index, policy)
+        if phase == "tests" and any(
+            result.get(path) != base.get(path) for path in base.under(policy.layout.source)
+        ):
+            findings.append(
+                finding("GR301", "", 0, "Expected the source to stay in the tests phase, was changed.")
+            )
+    return sorted(set(findings), key=lambda item: (item.path, item.line, item.code, item.reason))

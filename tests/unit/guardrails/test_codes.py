@@ -1,0 +1,76 @@
+"""Every code of the table: its accepted sample passes without it, its refused sample shows it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import guardrails
+from guardrails.checks.codes import Code, codes, explain, finding
+from guardrails.checks.static import judge_static
+from guardrails.patch import agrees, judge_patch, parse_patch
+from guardrails.tree import Tree
+from guardrails.verdict import Finding
+from tests.unit.guardrails import small
+
+FILLERS = {
+    "{MANY}": "\n".join(f"+LINE_{at} = {at}" for at in range(1200)),
+    "{TABLE}": "\n".join(f"-{row}" for row in small.TABLE),
+    "{BELL}": "\x07",
+    "{BIDI}": "\u202e",
+    "{LONG}": "x" * 300,
+    "{DEEP}": " + ".join(["1"] * 200),
+}
+STATIC = {
+    "code": "src/strategy/sample.py",
+    "test": "tests/generated/test_sample.py",
+    "protected": "src/strategy/returns.py",
+}
+
+
+def judge(row: Code, sample: str) -> list[Finding]:
+    for key, text in FILLERS.items():
+        sample = sample.replace(key, text)
+    base, policy = small.tree(), small.policy()
+    if row.kind == "patch":
+        return list(judge_patch(base, sample.encode(), "logic", policy).findings)
+    if row.kind == "pair":
+        shown, read = (part.lstrip("\n").encode() for part in sample.split("=== read as ===\n"))
+        return [] if agrees(shown, parse_patch(read, policy.limits, [])) else [finding(row.code, "", 0, "")]
+    path = (
+        STATIC.get(row.kind, "strategy.toml") if row.code != "GR411" else "tests/generated/test_standing.py"
+    )
+    if row.kind == "parameters":
+        from guardrails.checks.parameters import judge_parameters
+
+        return judge_parameters(base[path], base.replace({path: sample.encode()}), policy)
+    result = base.replace({path: sample.lstrip("\n").encode()})
+    return judge_static(base, result, [path], "tests" if row.kind == "test" else "logic", policy)
+
+
+@pytest.mark.parametrize("code", [code for code, row in codes().items() if row.kind != "facts"])
+def test_a_code_accepts_and_refuses_its_samples(code: str) -> None:
+    row = codes()[code]
+    assert [item.code for item in judge(row, row.accepted)] == []
+    assert code in {item.code for item in judge(row, row.refused)}
+
+
+def test_a_code_is_explained_in_full() -> None:
+    for code, row in codes().items():
+        text = explain(code.lower())
+        assert row.why in text and row.fix in text and row.title in text
+
+
+def test_each_code_in_the_source_is_in_the_table_and_the_reverse() -> None:
+    folder = Path(guardrails.__file__).parent
+    used = {
+        code for path in folder.rglob("*.py") for code in re.findall(r'"(GR\d{3})"', path.read_text("utf-8"))
+    }
+    assert used == set(codes())
+
+
+def test_nothing_is_found_in_a_tree_without_changes() -> None:
+    base = small.tree()
+    assert judge_static(base, Tree(dict(base)), [], "logic", small.policy()) == []

@@ -1,0 +1,102 @@
+# ruff: noqa: E501  (each sample is one line)
+"""Vacuous tests are refused; tests that can fail by the code under test are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from guardrails.checks.static import judge_static
+from tests.unit.guardrails import small
+
+HEAD = "import math\n\nimport numpy as np\nimport pytest\n\nfrom strategy.signal import change, ratio\n\n\n"
+VACUOUS = {
+    "assert true": "def test_a():\n    change(1, 2)\n    assert True\n",
+    "constant arithmetic": "def test_a():\n    assert 2 + 2 == 4\n",
+    "no call": "def test_a():\n    x = 1.0\n    assert x == 1.0\n",
+    "same side": "def test_a():\n    assert change(1, 2) == change(1, 2)\n",
+    "or true": "def test_a():\n    assert change(1, 2) == 5 or True\n",
+    "tuple": "def test_a():\n    assert (change(1, 2) == 5, 'message')\n",
+    "text": "def test_a():\n    assert f'{change(1, 2)}'\n",
+    "not none": "def test_a():\n    assert change(1, 2) is not None\n",
+    "isinstance": "def test_a():\n    assert isinstance(change(1, 2), float)\n",
+    "type and presence": "def test_a():\n    x = change(1, 2)\n    assert x is not None and isinstance(x, float)\n",
+    "truth": "def test_a():\n    x = change(1, 2)\n    assert x\n",
+    "length": "def test_a():\n    assert len([change(1, 2)]) >= 0\n",
+    "loose": "def test_a():\n    assert abs(change(1, 2) - 1.0) < 1000.0\n",
+    "loose approx": "def test_a():\n    assert change(1, 2) == pytest.approx(1.0, abs=1e9)\n",
+    "loose allclose": "def test_a():\n    assert np.allclose(change(1, 2), 5.0, 10.0)\n",
+    "computed tolerance": "def test_a():\n    assert change(1, 2) == pytest.approx(1.0, rel=float('inf'))\n",
+    "swallowed": "def test_a():\n    try:\n        assert change(1, 2) == 5\n    except AssertionError:\n        pass\n",
+    "conditional": "def test_a():\n    if change(1, 2) > 3:\n        assert change(1, 2) == 5\n",
+    "empty loop": "def test_a():\n    for x in []:\n        assert change(1, x) == 5\n",
+    "empty range": "def test_a():\n    for x in range(0):\n        assert change(1, x) == 5\n",
+    "loop over result": "def test_a():\n    for x in filter(None, [change(1, 1)]):\n        assert x == 5\n",
+    "returns first": "def test_a():\n    if change(1, 2):\n        return\n    assert change(1, 2) == 5\n",
+    "generator": "def test_a():\n    yield change(1, 2) == 5\n    assert change(1, 2) == 5\n",
+    "nested only": "def test_a():\n    def inner():\n        assert change(1, 2) == 5\n\n    inner\n",
+    "lambda only": "def test_a():\n    check = lambda: change(1, 2)\n    assert check\n",
+    "skip": "@pytest.mark.skip\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "skipif": "@pytest.mark.skipif(True, reason='x')\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "xfail": "@pytest.mark.xfail\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "skip inside": "def test_a():\n    pytest.skip('x')\n    assert change(1, 2) == 1\n",
+    "mark at module": "pytestmark = pytest.mark.skip\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "plugins": "pytest_plugins = ['x']\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "empty cases": "@pytest.mark.parametrize('x', ())\ndef test_a(x):\n    assert change(1, x) == 1\n",
+    "empty cases by name": "CASES = []\n\n\n@pytest.mark.parametrize('x', CASES)\ndef test_a(x):\n    assert change(1, x) == 1\n",
+    "computed cases": "@pytest.mark.parametrize('x', [i for i in ()])\ndef test_a(x):\n    assert change(1, x) == 1\n",
+    "mock": "from unittest import mock\n\n\ndef test_a():\n    assert mock.Mock() == 1\n",
+    "monkeypatch": "def test_a(monkeypatch):\n    monkeypatch.setattr('strategy.signal.change', lambda a, b: 1)\n    assert change(1, 2) == 1\n",
+    "request": "def test_a(request):\n    assert change(1, 2) == 1\n",
+    "source patched": "from strategy import signal\n\n\ndef test_a():\n    signal.change = lambda a, b: 1\n    assert change(1, 2) == 1\n",
+    "unit replaced": "def change(a, b):\n    return 1\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "sleep": "import time\n\n\ndef test_a():\n    time.sleep(1)\n    assert change(1, 2) == 1\n",
+    "reads file": "def test_a():\n    assert change(1, 2) == float(open('x').read())\n",
+    "any exception": "def test_a():\n    with pytest.raises(Exception):\n        ratio(1, 0)\n",
+    "any exception in tuple": "def test_a():\n    with pytest.raises((ValueError, BaseException)):\n        ratio(1, 0)\n",
+    "raises on nothing": "def test_a():\n    with pytest.raises(ZeroDivisionError):\n        1 / 0\n",
+    "autouse patch": "@pytest.fixture(autouse=True)\ndef quiet():\n    change.x = 1\n    return 1\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "double name": "def test_a():\n    assert change(1, 2) == 99\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "state between tests": "SEEN = []\n\n\ndef test_a():\n    SEEN.append(1)\n    assert change(1, 2) == 1\n",
+    "no tests": "def helper():\n    assert change(1, 2) == 1\n",
+    "equal to everything": "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef test_a():\n    assert change(1, 2) == Any()\n",
+}
+SOUND = {
+    "value": "def test_a():\n    assert change(1, 2) == 1\n",
+    "approx": "def test_a():\n    assert change(0.1, 0.3) == pytest.approx(0.2)\n",
+    "tolerance": "def test_a():\n    result = change(0.1, 0.3)\n    assert abs(result - 0.2) < 1e-9\n    assert math.isclose(result, 0.2, rel_tol=1e-9)\n",
+    "arrays": "def test_a():\n    result = change(np.zeros(2), np.ones(2))\n    assert np.array_equal(result, np.ones(2))\n    assert np.allclose(result, [1.0, 1.0], atol=1e-12)\n",
+    "cases": "@pytest.mark.parametrize(('a', 'b', 'c'), [(1, 2, 1), (2, 5, 3)])\ndef test_a(a, b, c):\n    assert change(a, b) == c\n",
+    "cases by name": "CASES = [(1, 2, 1), (2, 5, 3)]\n\n\n@pytest.mark.parametrize('a, b, c', CASES)\ndef test_a(a, b, c):\n    assert change(a, b) == c\n",
+    "raises": "def test_a():\n    with pytest.raises(ZeroDivisionError, match='division'):\n        ratio(1, 0)\n",
+    "helper": "def check(result, expected):\n    assert result == expected\n\n\ndef test_a():\n    check(change(1, 2), 1)\n",
+    "fixture": "@pytest.fixture\ndef result():\n    return change(1, 2)\n\n\ndef test_a(result):\n    assert result == 1\n",
+    "loop": "def test_a():\n    for first in (1, 2, 3):\n        assert change(first, 3) == 3 - first\n    for at in range(3):\n        assert change(at, 3) == 3 - at\n",
+    "collected": "def test_a():\n    values = []\n    for x in range(4):\n        values.append(change(x, 4))\n    assert values == [4, 3, 2, 1]\n    assert sorted(values) == [1, 2, 3, 4]\n",
+    "inequality": "def test_a():\n    assert change(1, 2) < change(1, 3)\n    assert 0 < change(1, 2) <= 1\n",
+    "class": "class TestChange:\n    def test_a(self):\n        assert change(1, 2) == 1\n\n    def test_b(self):\n        assert change(2, 2) == 0\n",
+    "all": "def test_a():\n    assert all(change(x, 3) >= 0 for x in (1, 2, 3))\n",
+    "defect": "def test_defect_of_the_loss():\n    assert change(1, 2) == 1\n",
+}
+
+
+def codes(text: str) -> list[str]:
+    from dataclasses import replace
+
+    path, base = "tests/generated/test_sample.py", small.tree()
+    policy = small.policy()
+    policy = replace(policy, tests=replace(policy.tests, imports={**policy.tests.imports, "numpy": ("*",)}))
+    result = base.replace({path: (HEAD + text).encode()})
+    return [
+        f"{item.code} {item.line} {item.reason}"
+        for item in judge_static(base, result, [path], "tests", policy)
+    ]
+
+
+@pytest.mark.parametrize("name", VACUOUS)
+def test_a_vacuous_test_is_refused(name: str) -> None:
+    assert codes(VACUOUS[name])
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_test_passes(name: str) -> None:
+    assert codes(SOUND[name]) == []

@@ -75,14 +75,16 @@ class Patch:
     changed: tuple[str, ...] = ()
 
 
-class _Refused(Exception):
+class PatchError(Exception):
+    """A patch that cannot be read or does not apply: the finding says what and where."""
+
     def __init__(self, item: Finding) -> None:
         super().__init__(item.reason)
         self.item = item
 
 
-def _refuse(code: str, line: int, reason: str, path: str = "") -> _Refused:
-    return _Refused(finding(code, path, line, reason))
+def _refuse(code: str, line: int, reason: str, path: str = "") -> PatchError:
+    return PatchError(finding(code, path, line, reason))
 
 
 def judge_patch(tree: Tree, data: bytes, phase: PhaseName, policy: Policy) -> Patch:
@@ -90,14 +92,14 @@ def judge_patch(tree: Tree, data: bytes, phase: PhaseName, policy: Policy) -> Pa
     repairs: list[str] = []
     try:
         files = parse_patch(data, policy.limits, repairs)
-    except _Refused as refused:
+    except PatchError as refused:
         return Patch((refused.item,), tuple(repairs))
     findings = _judge_paths(tree, files, phase, policy)
     if findings:
         return Patch(tuple(findings), tuple(repairs))
     try:
         result = apply_patch(tree, files)
-    except _Refused as refused:
+    except PatchError as refused:
         return Patch((refused.item,), tuple(repairs))
     changed = tuple(sorted(item.path for item in files))
     for path in changed:
@@ -540,7 +542,7 @@ def _same_everywhere(tree: Tree, result: Tree, canonical: bytes, limits: Limits)
     try:
         files = parse_patch(canonical, wide, repairs)
         return not repairs and dict(apply_patch(tree, files)) == dict(result)
-    except _Refused:
+    except PatchError:
         return False
 
 

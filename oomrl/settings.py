@@ -55,23 +55,26 @@ class LimitSettings(Section):
 
 
 class ThresholdSettings(Section):
-    """Levels as fractions: of the endowments for principal loss, of the high-water mark for drawdown."""
+    """Levels as fractions lost: of the endowments (principal loss), and of the high-water mark (drawdown).
 
-    principal_watch: float = Field(0.05, gt=0, lt=1)
-    principal_diagnose: float = Field(0.10, gt=0, lt=1)
-    principal_halt: float = Field(0.35, gt=0, lt=1)
-    principal_out: float = Field(0.50, gt=0, lt=1)
-    drawdown_watch: float = Field(0.08, gt=0, lt=1)
-    drawdown_diagnose: float = Field(0.15, gt=0, lt=1)
-    drawdown_halt: float = Field(0.50, gt=0, lt=1)
-    drawdown_out: float = Field(0.65, gt=0, lt=1)
+    The two are never mixed. The principal's out-of-money level is the paper's tau. A long-only account shares the
+    falls of its market, so drawdown is given more room.
+    """
+
+    principal_watch: float = Field(0.05, gt=0, le=1)
+    principal_diagnose: float = Field(0.10, gt=0, le=1)
+    principal_halt: float = Field(0.15, gt=0, le=1)
+    principal_out_of_money: float = Field(0.20, gt=0, le=1)
+    drawdown_watch: float = Field(0.10, gt=0, le=1)
+    drawdown_diagnose: float = Field(0.20, gt=0, le=1)
+    drawdown_halt: float = Field(0.60, gt=0, le=1)
+    drawdown_out_of_money: float = Field(0.75, gt=0, le=1)
 
 
 class LoopSettings(Section):
     """How the loop answers a loss."""
 
     attempts: int = Field(3, ge=1, le=20)
-    cooldown_sessions: int = Field(63, ge=1)
     reviewer: Literal["auto", "person"] = "person"
     while_waiting: Literal["hold", "incumbent", "flatten"] = "hold"
 

@@ -1,0 +1,217 @@
+"""The composition root: settings and options in, a loop with real parts out. Nothing else wires anything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+
+from guardrails.sandbox import Sandbox
+
+from oomrl.adapters import environments
+from oomrl.adapters.audit import Audit
+from oomrl.adapters.database import Store
+from oomrl.adapters.facts import StoredFacts, opening
+from oomrl.adapters.gate import StrategyGate
+from oomrl.adapters.proposer import AgentProposer, make_model
+from oomrl.adapters.repository import Repository
+from oomrl.adapters.reviewer import make_reviewer
+from oomrl.adapters.starts import start_tree
+from oomrl.adapters.strategies import Deployed, Workers, configuration
+from oomrl.domain import capital, loss
+from oomrl.domain.account import Account
+from oomrl.domain.records import Deployment, DeploymentKind, Run
+from oomrl.domain.sizing import Limits
+from oomrl.domain.trading import AccountRules
+from oomrl.errors import Mistake
+from oomrl.exchange.exchange import PaperExchange
+from oomrl.exchange.friction import Friction
+from oomrl.exchange.replay import Terms
+from oomrl.exchange.tape import Tape
+from oomrl.exchange.tape_files import load_tape
+from oomrl.judging import Judge
+from oomrl.loop import Loop, Rules
+from oomrl.settings import Settings
+from oomrl.stages import Watcher
+
+#: Simulated instants are at this time of their session's day: after every close in New York.
+CLOSE = time(21, 30, tzinfo=UTC)
+
+
+@dataclass
+class VirtualClock:
+    """Tell the close of the last session that was shown."""
+
+    day: date
+
+    def now(self) -> datetime:
+        return datetime.combine(self.day, CLOSE)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What a person asked to simulate."""
+
+    state: Path
+    settings: Settings
+    tape: str = "builtin"
+    from_day: date | None = None
+    to_day: date | None = None
+    start: str = "shipped"
+    seed: int = 0
+    unmasked: bool = False
+
+    def key(self, tape: Tape, tree_digest: str) -> dict[str, object]:
+        """Return what must stay the same for a state directory to be gone on with."""
+        return {
+            "tape": tape.digest,
+            "from": str(self.from_day),
+            "to": str(self.to_day),
+            "start": tree_digest,
+            "seed": self.seed,
+            "unmasked": self.unmasked,
+            "settings": self.settings.model_dump(mode="json"),
+        }
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A loop with everything that reports on it need."""
+
+    loop: Loop
+    run: str
+    tape: Tape
+    store: Store
+    repository: Repository
+    workers: Workers
+    terms: Terms
+    audit: Audit
+    start_day: date
+    settings: Settings
+    start: str
+    seed: int
+    closers: list[Store] = field(default_factory=list)
+
+
+def friction_of(settings: Settings) -> Friction:
+    chosen = settings.friction
+    return Friction(
+        half_spread_bps=chosen.half_spread_bps,
+        impact_coefficient=chosen.impact_coefficient,
+        commission_per_share=chosen.commission_per_share,
+        sec_fee_rate=chosen.sec_fee_rate,
+        taf_per_share=chosen.taf_per_share,
+        max_participation=chosen.max_participation,
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    chosen = settings.limits
+    return Limits(
+        gross=chosen.gross,
+        per_name=chosen.per_name,
+        max_adv_share=chosen.max_adv_share,
+        max_orders=chosen.max_orders,
+        min_order_value=chosen.min_order_value,
+    )
+
+
+def thresholds_of(settings: Settings) -> capital.Thresholds:
+    levels = settings.thresholds.model_dump()
+
+    def of(measure: str) -> capital.Levels:
+        return capital.Levels(**{n: levels[f"{measure}_{n}"] for n in ("watch", "diagnose", "halt", "out_of_money")})
+
+    return capital.Thresholds(of("principal"), of("drawdown"))
+
+
+def terms_of(settings: Settings) -> Terms:
+    """Return the terms on which replays trade: those of the simulated account itself."""
+    return Terms(
+        capital=settings.account.endowment,
+        friction=friction_of(settings),
+        limits=limits_of(settings),
+        rules=AccountRules(),
+    )
+
+
+def first_trading_day(tape: Tape, asked: date | None, warmup: int) -> date:
+    """Return the day on which trading begins: the asked one, else the first after the strategy's warm-up."""
+    if asked is not None:
+        return next(day for day in tape.days if day >= asked)
+    if len(tape.days) <= warmup:
+        raise Mistake(
+            f"Tape {tape.name} has {len(tape.days)} sessions, but the strategy needs {warmup} to warm up. "
+            "Name a longer tape, or a day with --from."
+        )
+    return tape.days[warmup]
+
+
+def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
+    """Check everything a person may have got wrong, then make or open the state directory and wire the loop."""
+    tape = load_tape(asked.tape)
+    tape.require(asked.from_day, asked.to_day)
+    if asked.to_day is not None:
+        tape = tape.until(asked.to_day)
+    tree, inverse = start_tree(asked.start)
+    configured = configuration(tree["strategy.toml"])
+    begin = first_trading_day(tape, asked.from_day, configured.warmup)
+    model = make_model(asked.settings, asked.state)
+    found = environments.find()
+    sandbox = Sandbox.choose()
+    settings = asked.settings
+    key = asked.key(tape, _digest(tree))
+
+    asked.state.mkdir(parents=True, exist_ok=True)
+    store = Store.open(asked.state / "oomrl.db", durable=False)
+    clock = VirtualClock(begin)
+    run = "simulation"
+    with store.begin() as work:
+        known = work.runs.get(run)
+        if known is None:
+            work.runs.start(Run(run, "simulation", key, asked.seed, tape.digest, clock.now()))
+    if known is not None and dict(known.settings) != json.loads(json.dumps(key)):
+        changed = sorted(name for name, value in json.loads(json.dumps(key)).items() if known.settings.get(name) != value)
+        raise Mistake(
+            f"{asked.state} holds another run (it differs in: {', '.join(changed)}). "
+            "Name another --state, or add --fresh to begin anew."
+        )
+    repository = Repository.create(asked.state / "strategy.git", tree, f"Start: {asked.start}", clock.now())
+    first = repository.log()[-1].id
+    endowment = opening(settings.account.endowment, begin)
+    with store.begin() as work:
+        if work.deployments.current(run) is None:
+            work.deployments.save(Deployment(run, 1, first, "", DeploymentKind.START, begin, clock.now(), "", asked.start))
+            work.ledger.post(run, [endowment])
+    audit = Audit(asked.state)
+    audit.catch_up(store, run)
+
+    workers = Workers(sandbox, found.worker, float(settings.account.endowment), asked.seed)
+    terms = terms_of(settings)
+    facts = StoredFacts(store, run, audit, clock.now, keep_bars=False)
+    strategies = Deployed(repository, workers, clock.now)
+    account = Account(limits=terms.limits, rules=terms.rules, cadence=configured.cadence)
+    account.endow([endowment])
+    judge = Judge(thresholds_of(settings), loss.Rules(), capital.found(begin, settings.account.endowment))
+    loop = Loop(
+        rules=Rules(
+            attempts=settings.loop.attempts,
+            while_waiting=settings.loop.while_waiting,
+            pause_while_waiting=True,
+            from_day=begin,
+        ),
+        market=tape,
+        broker=PaperExchange(settings.account.endowment, terms.friction, terms.rules),
+        account=account,
+        judge=judge,
+        facts=facts,
+        strategies=strategies,
+        proposer=AgentProposer(run, store, repository, model, tape, clock.now, masked=not asked.unmasked, seed=asked.seed),
+        gate=StrategyGate(run, tape, repository, workers, found, terms, begin, asked.seed, clock.now, store, inverse),
+        reviewer=make_reviewer(settings, run, store, clock.now),
+        watcher=_Ticking(watcher, clock),
+    )
+    return Assembled(loop, run, tape, store, repository, workers, terms, audit, begin, settings, asked.start, asked.seed)

@@ -130,7 +130,7 @@ def _may_approve(proposal: Proposal, verdict: StoredVerdict | None, now: Bound, 
     changed = judged.differences(now)
     if changed or not now.result_tree:
         raise Refused(
-            f"Expected the verdict to be on the trees that stand there now: {'; '.join(changed) or 'no resulting tree'}. "
+            f"Expected the verdict to be on the trees that stand there now: {'; '.join(changed) or 'no result'}. "
             "Run the gate again"
         )
     if _same_person(who, proposal.author):

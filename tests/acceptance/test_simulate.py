@@ -78,7 +78,11 @@ FAILURES = {
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "oomrl", "simulate", *DEMO, "--state", str(tmp_path / "state")]
     process = subprocess.Popen(
-        arguments, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        arguments,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     time.sleep(4)
     process.send_signal(signal.SIGINT)

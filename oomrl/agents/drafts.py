@@ -1,0 +1,66 @@
+"""Read the replies of the roles that answer in JSON: the analyst's draft and the critic's objections."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from oomrl.agents.problem import Problem, Unusable
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Draft(BaseModel):
+    """The analyst's reading of a loss. A person edits or confirms the mandate before it counts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    root_cause: str = Field(min_length=1, max_length=2_000)
+    mandate: str = Field(min_length=1, max_length=4_000)
+    confidence: Literal["low", "medium", "high"] = "low"
+
+
+class Objection(BaseModel):
+    """One thing that the critic finds wrong."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    severity: Literal["note", "minor", "major", "fatal"]
+    text: str = Field(min_length=1, max_length=4_000)
+    path: str = Field("", max_length=200)
+    line: int = Field(0, ge=0)
+
+
+class Critique(BaseModel):
+    """What the critic says of a diff. It informs the reviewer; it decides nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    summary: str = Field("", max_length=2_000)
+    objections: tuple[Objection, ...] = Field((), max_length=50)
+
+
+def read_draft(text: str) -> Draft:
+    """Return the analyst's draft; raise `Unusable` with what is wrong, in words for the model."""
+    return _read(text, Draft)
+
+
+def read_critique(text: str) -> Critique:
+    """Return the critic's objections; raise `Unusable` with what is wrong, in words for the model."""
+    return _read(text, Critique)
+
+
+def _read(text: str, model: type[_Model]) -> _Model:
+    if not text.strip():
+        raise Unusable(Problem.EMPTY, "Expected one JSON object, was an empty reply.")
+    fenced = re.findall(r"^```(?:json)?[ \t]*\n(.*?)\n```[ \t]*$", text.replace("\r\n", "\n"), re.DOTALL | re.MULTILINE)
+    if len(fenced) > 1:
+        raise Unusable(Problem.AMBIGUOUS, f"Expected one JSON object, was {len(fenced)} fenced blocks.")
+    try:
+        return model.model_validate(json.loads(fenced[0] if fenced else text))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the object"
+        raise Unusable(Problem.MALFORMED, f"Expected other JSON: {where}: {first['msg']}.") from error
+    except (ValueError, RecursionError) as error:
+        raise Unusable(Problem.MALFORMED, f"Expected one JSON object between ```json and ```: {error}.") from error

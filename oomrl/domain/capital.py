@@ -199,7 +199,7 @@ class Capital:
     @property
     def principal_loss(self) -> float:
         """L_t = 1 - W_t / W_0, a fraction; negative while the account has gained."""
-        return 1.0 - float(self.equity / self.endowed)
+        return float(1 - self.equity / self.endowed)
 
     @property
     def drawdown(self) -> float:

@@ -415,8 +415,8 @@ def one_screen(diagnostic: Diagnostic, width: int = 100) -> str:
     verdict = "demands a patch" if d.labels.demands_patch else "shared with the market, demands no patch"
     lines = [
         f"{d.trigger.value.replace('_', ' ').upper()}: {_money(-m.window_pnl)} lost in {d.window.sessions} sessions, "
-        f"{d.window.first} to {d.window.last} ({verdict})",
-        f"{d.id}   {labels}",
+        f"{d.window.first} to {d.window.last}",
+        f"{d.id}   {labels}   {verdict}",
         "",
         *textwrap.wrap(d.evidence, width)[:3],
         f"Return {m.window_return:+.2%} against the benchmark's {m.benchmark_return:+.2%}; principal loss "

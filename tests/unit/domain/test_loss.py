@@ -155,9 +155,7 @@ def test_a_new_revision_is_judged_by_its_own_sessions_and_not_silenced_by_old_lo
 @given(seed=st.integers(0, 1000), cut=st.integers(70, 119))
 def test_the_past_decides_alone(seed: int, cut: int) -> None:
     rng = np.random.default_rng(seed)
-    records = [
-        changed(r, {"selection": float(rng.standard_t(2)) * 8_000.0}) for r in history(120, seed, turnover=0.2)
-    ]
+    records = [changed(r, {"selection": float(rng.standard_t(2)) * 8_000.0}) for r in history(120, seed, turnover=0.2)]
     other = records[:cut] + history(120, seed + 1)[cut:]
     assert judge(records[:cut]) == judge(other[:cut])
 

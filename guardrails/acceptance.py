@@ -1,0 +1,252 @@
+"""What decides correctness, in the judge's own process: golden cases and hidden properties over a pipe.
+
+Only plain values cross. The answers, the markets and their seeds stay here; the proposer learns one bit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any, Protocol
+
+from guardrails.markets import Account, Bars, market
+from guardrails.policy import Policy
+from guardrails.tree import Tree
+
+PROPERTIES = ("contract", "activity", "prefix", "restart", "rename", "weeks", "scale")
+Told = Mapping[str, Any]
+
+
+class WorkerFault(Exception):
+    """The worker raised, hung, crashed or answered what is no answer."""
+
+
+class Worker(Protocol):
+    """One strategy in a sandbox, as the judge sees it."""
+
+    def session(self, day: date, symbols: Sequence[str], columns: Mapping[str, Sequence[float]]) -> None:
+        """Send one closed session."""
+        ...
+
+    def decide(self, portfolio: Told) -> dict[str, Any]:
+        """Return {"action": "hold"} or {"action": "target", "weights": {...}, ...} in plain values."""
+        ...
+
+    def call(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call `package.module:name` with plain values; a list of floats may stand for an array."""
+        ...
+
+
+Start = Callable[[Mapping[str, Any]], AbstractContextManager[Worker]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One golden case: `expect` a plain value within tolerance, or `raises` the name of an exception."""
+
+    name: str
+    function: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    expect: Any
+    raises: str
+    relative: float
+    absolute: float
+
+
+def read_cases(baseline: Tree, folder: str) -> list[Case]:
+    """Read the golden cases from every JSON file of the baseline folder that has a key `cases`."""
+    cases = []
+    for path, data in baseline.items():
+        if not path.endswith(".json") or path.startswith(f"{folder}/references/"):
+            continue
+        content = json.loads(data)
+        for at, raw in enumerate(content.get("cases", ()) if isinstance(content, dict) else ()):
+            row = {**{key: value for key, value in content.items() if key != "cases"}, **raw}
+            kwargs, args = row.get("kwargs", {}), tuple(row.get("args", ()))
+            limits = float(row.get("relative", 1e-9)), float(row.get("absolute", 1e-12))
+            name = f"{path}#{row.get('name', at)}"
+            cases.append(
+                Case(name, row["function"], args, kwargs, row.get("expect"), row.get("raises", ""), *limits)
+            )
+    return cases
+
+
+def failing_cases(cases: Sequence[Case], worker: Worker) -> list[str]:
+    """Return the names of the golden cases that the code does not meet."""
+    return [case.name for case in cases if not _holds(case, worker)]
+
+
+def _holds(case: Case, worker: Worker) -> bool:
+    try:
+        value = worker.call(case.function, case.args, case.kwargs)
+    except WorkerFault as fault:
+        return bool(case.raises) and case.raises in str(fault)
+    return not case.raises and close(value, case.expect, case.relative, case.absolute)
+
+
+def close(value: Any, expected: Any, relative: float = 1e-9, absolute: float = 1e-12) -> bool:
+    """Compare plain values of exactly the same shape; NaN equals NaN, and a bool is no number."""
+    if isinstance(expected, Mapping):
+        return (
+            type(value) is dict
+            and value.keys() == expected.keys()
+            and all(close(value[key], expected[key], relative, absolute) for key in expected)
+        )
+    if isinstance(expected, (list, tuple)):
+        return (
+            type(value) in (list, tuple)
+            and len(value) == len(expected)
+            and all(close(a, b, relative, absolute) for a, b in zip(value, expected, strict=True))
+        )
+    if isinstance(expected, bool) or expected is None or isinstance(expected, str):
+        return type(value) is type(expected) and bool(value == expected)
+    if type(value) not in (int, float):
+        return False
+    both = math.isnan(value) and math.isnan(expected)
+    return both or math.isclose(value, expected, rel_tol=relative, abs_tol=absolute)
+
+
+Decided = tuple[int, Told, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class World:
+    """The base run's market, told otherwise: the decisions must be the same once names are mapped back."""
+
+    params: Mapping[str, Any]
+    bars: Sequence[Bars]
+    names: Mapping[str, str] = field(default_factory=dict)
+    shift: timedelta = timedelta()
+    shares: float = 1.0
+    only: int | None = None
+
+    def tell(self, told: Told) -> Told:
+        """Return the base run's portfolio in the terms of this world."""
+        held = {self.names.get(name, name): count * self.shares for name, count in told["shares"].items()}
+        return {**told, "shares": held, "date": (date.fromisoformat(told["date"]) + self.shift).isoformat()}
+
+
+def failing_properties(
+    policy: Policy, parameters: Mapping[str, Any], start: Start, seed: int
+) -> dict[str, str]:
+    """Return the properties that do not hold on a market of this seed, each with what was seen.
+
+    `parameters` are the dotted keys of the parameters file. Waived properties are not tried.
+    """
+    rules, chance = policy.acceptance, random.Random(seed)
+    tried = [name for name in PROPERTIES if name not in rules.waived]
+    bars = market(chance.getrandbits(32), rules.sessions, rules.symbols)
+    params = {
+        key.removeprefix("parameters."): v for key, v in parameters.items() if key.startswith("parameters.")
+    }
+    warmup = int(parameters.get("strategy.warmup", rules.sessions // 2))
+    days = [at for at in range(min(warmup, rules.sessions - 20), rules.sessions) if _due(bars, at)]
+    base = _follow(start, params, bars, days, rules.capital)
+    failed: dict[str, str] = {}
+    if "contract" in tried:
+        failed |= _first("contract", (_contract(bars[at], answer) for at, _, answer in base))
+    if "activity" in tried and not any(weights(answer) for _, _, answer in base):
+        failed["activity"] = "Expected a position in some decision, was none."
+    late = chance.choice(base[len(base) // 2 :])[0]
+    names = _renaming(bars, chance)
+    weeks = timedelta(weeks=chance.choice((-1, 1)) * chance.randrange(1, 400))
+    factor = 2.0 ** chance.choice((-3, -2, 2, 3))
+    priced = {key.removeprefix("parameters.") for key, bound in policy.bounds.items() if bound.price}
+    dear = {key: value * factor if key in priced else value for key, value in params.items()}
+    worlds = {
+        "prefix": World(params, bars[: late + 1]),
+        "restart": World(params, bars[: late + 1], only=late),
+        "rename": World(params, [item.renamed(names) for item in bars], names=names),
+        "weeks": World(params, [Bars(b.day + weeks, b.symbols, b.columns) for b in bars], shift=weeks),
+        "scale": World(dear, [item.scaled(factor) for item in bars], shares=1.0 / factor),
+    }
+    for name, world in worlds.items():
+        if name in tried:
+            failed |= _first(name, _differences(start, world, base))
+    return failed
+
+
+def _due(bars: Sequence[Bars], at: int) -> bool:
+    return at == 0 or bars[at].day.isocalendar()[:2] != bars[at - 1].day.isocalendar()[:2]
+
+
+def _follow(
+    start: Start, params: Mapping[str, Any], bars: Sequence[Bars], days: Sequence[int], cash: float
+) -> list[Decided]:
+    account, made, due = Account(cash), list[Decided](), set(days)
+    with start(params) as worker:
+        for at, session in enumerate(bars):
+            worker.session(session.day, session.symbols, session.columns)
+            account.show(session)
+            if at in due:
+                told = {
+                    "date": session.day.isoformat(),
+                    "equity": account.equity(),
+                    "cash": account.cash,
+                    "shares": dict(account.shares),
+                }
+                answer = worker.decide(told)
+                made.append((at, told, answer))
+                if answer.get("action") == "target":
+                    account.follow(weights(answer))
+    return made
+
+
+def _differences(start: Start, world: World, base: Sequence[Decided]) -> Iterator[str]:
+    """Show a world, tell the mapped portfolios, and compare the answers with those of the base run."""
+    due = {at: (told, answer) for at, told, answer in base if world.only in (None, at)}
+    back = {new: old for old, new in world.names.items()}
+    with start(world.params) as worker:
+        for at, session in enumerate(world.bars):
+            worker.session(session.day, session.symbols, session.columns)
+            if at in due:
+                told, expected = due[at]
+                answer = worker.decide(world.tell(told))
+                mapped = {back.get(name, name): weight for name, weight in weights(answer).items()}
+                same = answer.get("action") == expected.get("action")
+                if not same or not _same_weights(mapped, weights(expected)):
+                    yield f"Expected the same decision on day {at}, was another."
+
+
+def weights(answer: Mapping[str, Any]) -> dict[str, float]:
+    """Return the target weights of an answer that are not zero; none for hold."""
+    given = answer.get("weights") or {}
+    return {name: value for name, value in given.items() if value}
+
+
+def _same_weights(a: Mapping[str, float], b: Mapping[str, float]) -> bool:
+    return all(
+        math.isclose(a.get(name, 0.0), b.get(name, 0.0), rel_tol=1e-6, abs_tol=1e-7) for name in {*a, *b}
+    )
+
+
+def _contract(session: Bars, answer: Mapping[str, Any]) -> str:
+    """Say what is wrong with one answer, or nothing."""
+    if answer.get("action") == "hold":
+        return ""
+    if answer.get("action") != "target" or not isinstance(answer.get("weights"), dict):
+        return f"Expected hold or target weights, was {str(answer)[:80]!r}."
+    values = list(answer["weights"].values())
+    if any(type(value) not in (int, float) or not math.isfinite(value) or value < 0 for value in values):
+        return "Expected weights that are finite and not negative, was one that is not."
+    return "" if sum(values) <= 1.0 + 1e-9 else f"Expected weights of at most 1 in sum, was {sum(values)}."
+
+
+def _renaming(bars: Sequence[Bars], chance: random.Random) -> dict[str, str]:
+    """Return other names in the same order."""
+    old = sorted({name for session in bars for name in session.symbols})
+    new: set[str] = set()
+    while len(new) < len(old):
+        new.add("".join(chance.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(chance.randrange(1, 6))))
+    return dict(zip(old, sorted(new), strict=True))
+
+
+def _first(name: str, faults: Iterable[str]) -> dict[str, str]:
+    fault = next((item for item in faults if item), "")
+    return {name: fault} if fault else {}

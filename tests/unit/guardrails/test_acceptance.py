@@ -1,0 +1,190 @@
+"""Hidden properties hold for an honest strategy and catch each cheat; golden cases are compared strictly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from guardrails.acceptance import (
+    PROPERTIES,
+    Case,
+    WorkerFault,
+    close,
+    failing_cases,
+    failing_properties,
+    read_cases,
+)
+from guardrails.markets import market
+from guardrails.policy import Acceptance, Bound
+from guardrails.tree import Tree
+from tests.unit.guardrails import small
+
+POLICY = replace(
+    small.policy(),
+    acceptance=Acceptance("strategy:Strategy", sessions=80, symbols=9),
+    bounds={"parameters.min_price": Bound("float", 0.0, 100.0, price=True)},
+)
+PARAMETERS = {"strategy.warmup": 30, "parameters.min_price": 10.0, "parameters.window": 20}
+
+
+class Momentum:
+    """Hold the third that rose most, at the same weight."""
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self.params, self.history, self.decides = params, {}, 0
+
+    def session(self, day: Any, symbols: Any, columns: Any) -> None:
+        self.day = day
+        for at, name in enumerate(symbols):
+            rows = self.history.setdefault(name, [])
+            rows.append(columns["close"][at])
+
+    def rising(self) -> list[str]:
+        window = self.params["window"]
+        able = {
+            n: r for n, r in self.history.items() if len(r) > window and r[-1] >= self.params["min_price"]
+        }
+        return sorted(able, key=lambda name: (-able[name][-1] / able[name][-window], name))[
+            : max(1, len(able) // 3)
+        ]
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        self.decides += 1
+        names = self.rising()
+        return {"action": "target", "weights": {name: 0.9 / len(names) for name in names}}
+
+    def call(self, function: str, args: Any, kwargs: Any) -> Any:
+        if function == "strategy.returns:total_return":
+            return args[0] / args[1] - 1.0
+        raise WorkerFault("TypeError: no such function")
+
+
+class ByDate(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        return {"action": "hold"} if self.day.year % 2 else answer
+
+
+class ByName(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "action": "target",
+            "weights": {name: 0.9 for name in self.history if name == min(self.history, key=len)},
+        }
+
+
+class ByPrice(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        names = [name for name, rows in self.history.items() if rows[-1] > 40.0]
+        return {"action": "target", "weights": {name: 0.9 / len(names) for name in names}}
+
+
+class Counting(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        return {"action": "hold"} if self.decides > 3 else answer
+
+
+class Cash(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        return {"action": "target", "weights": {}}
+
+
+class Levered(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        return {"action": "target", "weights": {name: 0.9 for name in self.history}}
+
+
+class Random(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        return {
+            **answer,
+            "weights": {name: weight * (id(answer) % 97) / 97 for name, weight in answer["weights"].items()},
+        }
+
+
+def failing(kind: type[Momentum], seed: int = 3, policy: Any = POLICY) -> set[str]:
+    @contextmanager
+    def start(params: Mapping[str, Any]) -> Iterator[Momentum]:
+        yield kind(params)
+
+    return set(failing_properties(policy, PARAMETERS, start, seed))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_honest_strategy_holds_every_property(seed: int) -> None:
+    assert failing(Momentum, seed) == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (ByDate, "weeks"),
+        (ByName, "rename"),
+        (ByPrice, "scale"),
+        (Counting, "restart"),
+        (Cash, "activity"),
+        (Levered, "contract"),
+    ],
+)
+def test_a_cheat_fails_its_property(kind: type[Momentum], name: str) -> None:
+    assert any(name in failing(kind, seed) for seed in range(4))
+
+
+def test_a_property_is_waived_by_name_with_a_reason() -> None:
+    waived = replace(
+        POLICY, acceptance=replace(POLICY.acceptance, waived={"scale": "absolute prices matter here"})
+    )
+    assert "scale" in failing(ByPrice) and failing(ByPrice, policy=waived) == set()
+
+
+def test_a_market_repeats_and_has_what_tapes_have() -> None:
+    one, two = market(5, 200, 12), market(5, 200, 12)
+    assert one == two and one != market(6, 200, 12)
+    assert all(bars.day.weekday() < 5 for bars in one) and len({bars.symbols for bars in one}) > 5
+    assert any(2.0 in bars.columns["split"] for bars in market(5, 400, 30))
+    for bars in one:
+        for at in range(len(bars.symbols)):
+            low, high = bars.columns["low"][at], bars.columns["high"][at]
+            assert low <= min(bars.columns["open"][at], bars.columns["close"][at]) <= high
+
+
+def test_golden_cases_are_read_and_compared() -> None:
+    data = b'{"function": "strategy.returns:total_return", "cases": [{"args": [3, 2], "expect": 0.5}, {"args": [3, 2], "expect": 0.4}]}'
+    cases = read_cases(Tree({"baseline/a.json": data, "baseline/references/good/x.json": data}), "baseline")
+    assert failing_cases(cases, Momentum({})) == ["baseline/a.json#1"]
+    raising = Case("r", "strategy.returns:none", (), {}, None, "TypeError", 0.0, 0.0)
+    assert failing_cases([raising, replace(raising, raises="KeyError")], Momentum({})) == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "same"),
+    [
+        (1.0, 1, True),
+        (True, 1, False),
+        (1, True, False),
+        ("1", 1, False),
+        (math.nan, math.nan, True),
+        (math.nan, 1.0, False),
+        ([1.0, 2.0], (1, 2), True),
+        ([1.0], [1.0, 2.0], False),
+        ({"a": [1.0]}, {"a": [1.0]}, True),
+        ({"a": 1.0, "b": 2.0}, {"a": 1.0}, False),
+        (None, None, True),
+        (0.0, None, False),
+        (1.0 + 1e-13, 1.0, True),
+        (1.0 + 1e-6, 1.0, False),
+    ],
+)
+def test_values_are_compared_strictly(value: object, expected: object, same: bool) -> None:
+    assert close(value, expected) is same
+
+
+def test_the_properties_are_those_of_the_policy() -> None:
+    assert {"prefix", "restart", "rename", "weeks", "scale"} <= set(PROPERTIES)

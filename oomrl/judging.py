@@ -5,6 +5,7 @@ A fold over session records: showing the same records and events again leads to 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -18,17 +19,24 @@ from oomrl.domain.records import CapitalEvent, CapitalKind, Review
 from oomrl.errors import StrategyFailure
 
 FAILURE = "strategy failure"
+#: Sessions whose records are kept: the longest window of a loss, and a little more.
+MEMORY = 260
 
 
 @dataclass
 class Judge:
-    """Keep the day records, the state of the capital and the losses found so far."""
+    """Keep the day records, the state of the capital and the losses found so far.
+
+    `symbols` is the roster's own growing list of names, in the order of the records' arrays.
+    """
 
     thresholds: Thresholds
     rules: Rules
     capital: Capital
+    symbols: list[str] = field(default_factory=list)
     days: list[DayRecord] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
+    records: deque[SessionRecord] = field(default_factory=lambda: deque(maxlen=MEMORY))
     since: date | None = None
     limits_hit: tuple[str, ...] = ()
 
@@ -44,6 +52,7 @@ class Judge:
         """Take a settled session; return the loss that it completes, if any."""
         self.capital = capital_rules.mark(self.capital, record.day, record.equity, self.thresholds)
         self.days.append(self._day(record))
+        self.records.append(record)
         loss = detect(self.days, self.capital, self.thresholds, self.rules, self.losses, self.since)
         if loss is not None:
             self.losses.append(loss)

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store
+from oomrl.agents.billing import bill_entry
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.capital import Capital
 from oomrl.domain.ledger import Book, Entry, Kind
@@ -88,13 +89,11 @@ class StoredFacts:
         self._bills_due = False
         with self.store.read() as view:
             posted = {e.key for e in view.ledger.entries(self.run, kinds=(Kind.ENDOWMENT, Kind.MODEL_BILL))}
-            bills = [
-                Entry(
-                    f"bill/{prompt.id}", day, Kind.MODEL_BILL, Book.ECONOMIC, -_cents_up(prompt.cost), note=prompt.model
-                )
-                for prompt in view.prompts.all(self.run)
-                if prompt.cost > 0 and prompt.answered_at is not None
-            ]
+            bills, spent = [], Decimal(0)
+            for prompt in view.prompts.all(self.run):
+                bill = bill_entry(prompt.id, day, spent, prompt.cost, prompt.model)
+                spent += prompt.cost
+                bills += [bill] if bill is not None else []
             given = [
                 Entry(f"endow/{event.key}", day, Kind.ENDOWMENT, Book.BOTH, event.amount, note=event.reason)
                 for event in view.capital.events(self.run)
@@ -251,11 +250,6 @@ OPENING = "endowment"
 def opening(amount: Decimal, day: date) -> Entry:
     """Return the first endowment's line of the ledger."""
     return Entry(OPENING, day, Kind.ENDOWMENT, Book.BOTH, amount, note="opening endowment")
-
-
-def _cents_up(amount: Decimal) -> Decimal:
-    """Round a bill up to whole cents: a bill never vanishes."""
-    return -((-amount).quantize(Decimal("0.01"), rounding="ROUND_FLOOR"))
 
 
 def _mark(record: SessionRecord, capital: Capital) -> Mark:

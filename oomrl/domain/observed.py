@@ -23,7 +23,7 @@ class Bar:
     A name that did not print keeps its last close as open, close and `previous`, with split 1 and dividend 0.
     `previous` is the close before (the open for a name's first print), in shares as counted before today's split.
     `returns` are total returns, 0 where there is none or where the jump is suspected. `beta` uses returns before
-    this session; `benchmark` is the benchmark's total return of this session.
+    this session; `benchmark` is the benchmark's total return of this session; `volume` is in shares, 0 without a print.
     """
 
     day: date
@@ -40,6 +40,7 @@ class Bar:
     returns: Floats
     beta: Floats
     benchmark: float
+    volume: Floats
 
 
 class Observed:
@@ -119,6 +120,7 @@ class Observed:
             returns,
             beta,
             benchmark,
+            volume,
         )
         self.count += 1
         return self.bar

@@ -1,0 +1,251 @@
+"""Diagnose losses and ask models for repairs: prompts out, replies read, proposals in the store's words.
+
+Every prompt is durable before a model sees it, every reply and its price before it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from guardrails.policy import parse_policy
+
+from oomrl.adapters import patches
+from oomrl.adapters.database import Store
+from oomrl.adapters.manual_model import ManualModel
+from oomrl.adapters.offline_model import OfflineModel
+from oomrl.adapters.openai_model import Endpoint, OpenAIModel
+from oomrl.adapters.repository import Repository
+from oomrl.adapters.strategies import configuration
+from oomrl.agents.billing import price_table
+from oomrl.agents.reply import Answer, Kind, read_reply
+from oomrl.agents.roles import Assignment, Role, prompt_id, render
+from oomrl.domain import diagnostic as diagnostics
+from oomrl.domain.causes import StrategyFacts
+from oomrl.domain.loss import Loss
+from oomrl.domain.records import Prompt, Proposal, ProposalStatus, StoredDiagnostic
+from oomrl.errors import Mistake
+from oomrl.evidence import costly_orders, names_of, sites_of, within
+from oomrl.exchange.tape import Tape
+from oomrl.judging import Judge
+from oomrl.ports import Attempt, Context, Model
+from oomrl.settings import Settings
+from oomrl.stages import Waiting
+
+#: Sentences for the prompt; the gate's finding codes say more.
+RULES = (
+    "One unified diff against the files shown, or one line that begins with ESCALATE: and the reason.",
+    "Only the files named as editable may change; tests, golden cases, configuration and the policy are locked.",
+    "Source may import only what the policy allows; no input or output, clock, environment, randomness or reflection.",
+    "Protected financial mathematics may not change.",
+    "Statement and branch coverage of the tests must stay at 95 % or above, also on changed lines.",
+    "A hidden judge checks that no decision depends on the future, on names, on dates or on the price level.",
+    "The candidate must beat the version that trades by more than luck, net of all costs, and stay invested.",
+)
+
+
+def make_model(settings: Settings, state: Path, seed: int, live: bool) -> Model:
+    """Return the model that the settings name. Raises `Mistake` where its key or price is missing."""
+    chosen = settings.model
+    if chosen.provider == "offline":
+        return OfflineModel()
+    if chosen.provider == "manual":
+        return ManualModel(state)
+    prices = price_table(chosen.prompt_price, chosen.completion_price, [chosen.name], strict=live)
+    endpoint = Endpoint(model=chosen.name, base_url=chosen.base_url)
+    return OpenAIModel.from_environment(endpoint, prices, random.Random(seed), chosen.api_key_env)
+
+
+class AgentProposer:
+    """Implement `oomrl.stages.Proposer` on a model, the store and the deployment repository."""
+
+    def __init__(
+        self,
+        run: str,
+        store: Store,
+        repository: Repository,
+        model: Model,
+        tape: Tape,
+        now: Callable[[], datetime],
+        *,
+        masked: bool,
+        seed: int,
+        capital: float,
+    ) -> None:
+        self.run, self.store, self.repository, self.model, self.tape = run, store, repository, model, tape
+        self.now, self.masked, self.seed, self.capital = now, masked, seed, capital
+
+    def diagnose(self, loss: Loss, judge: Judge, revision: str) -> StoredDiagnostic:
+        """Explain a loss from the session records of its window."""
+        window = within(judge.records, loss.first, loss.last)
+        tree = self.repository.tree(revision)
+        configured = configuration(tree["strategy.toml"])
+        symbols = judge.symbols
+        before = [day for day in judge.days if day.day < loss.first]
+        made = diagnostics.diagnose(
+            loss,
+            judge.days,
+            names_of(window, symbols),
+            StrategyFacts(
+                revision=revision,
+                cadence=configured.cadence.value,
+                parameters=configured.parameters,
+                sites=sites_of(tree),
+            ),
+            tape=self.tape.digest,
+            capital=before[-1].equity if before else self.capital,
+            principal_loss=judge.capital.principal_loss,
+            drawdown=judge.capital.drawdown,
+            simulated=True,
+            log=costly_orders(window),
+            exceptions=[judge.capital.reason] if judge.halted_by_failure else [],
+        )
+        return StoredDiagnostic(
+            id=made.id,
+            loss=loss.id,
+            run=self.run,
+            day=loss.day,
+            payload=made.model_dump(mode="json"),
+            at=self.now(),
+            mandate=made.mandate,
+            mandate_by="rules",
+            confirmed=True,
+            status="open" if loss.demands_patch else "no_patch",
+        )
+
+    def propose(self, diagnostic: StoredDiagnostic, attempt: int, revision: str) -> Proposal | Waiting:
+        """Ask for one proposal: the ordered pair of a tests patch (models that write tests) and a logic patch."""
+        tree = self.repository.tree(revision)
+        tests = ""
+        if self.model.name != OfflineModel.name:
+            asked = self._ask(Role.TEST_AUTHOR, diagnostic, attempt, tree)
+            if isinstance(asked, Waiting):
+                return asked
+            tests = asked.patch if asked.kind is Kind.PATCH else ""
+        after = patches.applied(tree, tests.encode()) if tests else tree
+        answer = self._ask(Role.CODER, diagnostic, attempt, after)
+        if isinstance(answer, Waiting):
+            return answer
+        escalated = answer.kind is Kind.ESCALATE
+        explanation = answer.explanation if answer.kind is Kind.PATCH else answer.message
+        pair = {"tests": tests, "logic": answer.patch}
+        digest = hashlib.sha256(json.dumps(pair, sort_keys=True).encode()).hexdigest()
+        return Proposal(
+            id=f"proposal-{attempt}-{hashlib.sha256(f'{diagnostic.id}/{attempt}/{digest}'.encode()).hexdigest()[:12]}",
+            digest=digest,
+            run=self.run,
+            diagnostic=diagnostic.id,
+            attempt=attempt,
+            author=self.model.name,
+            base_revision=revision,
+            base_tree=self.repository.tree_id(revision),
+            at=self.now(),
+            logic_patch=answer.patch,
+            tests_patch=tests,
+            explanation=explanation,
+            repairs=answer.repairs,
+            prompt=prompt_id(self.run, diagnostic.id, Role.CODER, attempt),
+            status=ProposalStatus.ESCALATED if escalated else ProposalStatus.PROPOSED,
+        )
+
+    def _ask(
+        self, role: Role, diagnostic: StoredDiagnostic, attempt: int, tree: Mapping[str, bytes]
+    ) -> Answer | Waiting:
+        policy = parse_policy(tree["policy.toml"])
+        phase = policy.phases["tests" if role is Role.TEST_AUTHOR else "logic"]
+        earlier = self._earlier(diagnostic, attempt)
+        payload, mask = dict(diagnostic.payload), None
+        if self.masked:
+            mask = self._mask(diagnostic, tree)
+            payload = diagnostics.masked(diagnostics.Diagnostic.model_validate(payload), mask).model_dump(mode="json")
+        sources = {path: data for path, data in tree.items() if path == "strategy.toml" or path.startswith("src/")}
+        assignment = Assignment(
+            diagnostic=payload,
+            mandate=diagnostic.mandate,
+            sources=sources,
+            rules=RULES,
+            editable=phase.editable,
+            earlier=earlier,
+        )
+        rendered = render(role, assignment, mask)
+        name = prompt_id(self.run, diagnostic.id, role, attempt)
+        prompt = Prompt(name, self.run, diagnostic.id, role.value, attempt, rendered.text, self.now(), rendered.version)
+        with self.store.begin() as work:
+            work.prompts.ask(prompt)
+            known = work.prompts.get(self.run, name)
+        if known is not None and known.reply is not None:
+            text, finish = known.reply, known.note or "stop"
+        else:
+            context = Context(
+                diagnostic=payload,
+                mandate=diagnostic.mandate,
+                tree=tree,
+                bounds={key: _bound(value) for key, value in policy.bounds.items()},
+                editable=phase.editable,
+                attempt=attempt,
+                earlier=earlier,
+            )
+            reply = self.model.answer(name, role.value, rendered.text, context)
+            if reply is None:
+                return Waiting("prompt", name)
+            with self.store.begin() as work:
+                work.prompts.answer(
+                    self.run,
+                    name,
+                    reply.text,
+                    self.now(),
+                    reply.model,
+                    reply.prompt_tokens,
+                    reply.completion_tokens,
+                    reply.cost,
+                )
+            text, finish = reply.text, reply.finish
+        return read_reply(text, tree, finish, apply=_canonical)
+
+    def _earlier(self, diagnostic: StoredDiagnostic, attempt: int) -> tuple[Attempt, ...]:
+        """Return the earlier answers with what refused them: visible findings by name, hidden parts by one bit."""
+        found = []
+        with self.store.read() as view:
+            for proposal in view.proposals.all(self.run, diagnostic.id):
+                if proposal.attempt >= attempt:
+                    continue
+                verdict = view.proposals.verdict(self.run, proposal.id)
+                told = list(verdict.payload.get("proposer_view", ())) if verdict else []  # type: ignore[call-overload]
+                told += [
+                    f"a reviewer said ({review.act.value}): {review.reason}"
+                    for review in view.proposals.reviews(self.run, proposal.id)
+                ]
+                if not proposal.logic_patch:
+                    told.append(proposal.explanation)
+                found.append(Attempt(proposal.attempt, proposal.logic_patch, tuple(told)))
+        return tuple(found)
+
+    def _mask(self, diagnostic: StoredDiagnostic, tree: Mapping[str, bytes]) -> diagnostics.Mask:
+        """Return a mask drawn from the run's seed: shuffled numbers for names, shifted weeks, rescaled prices."""
+        chance = random.Random(f"mask/{self.seed}/{diagnostic.day.isoformat()}")
+        seen = sorted(symbol for symbol in self.tape.until(diagnostic.day).symbols)
+        chance.shuffle(seen)
+        prices = frozenset(
+            key.removeprefix("parameters.")
+            for key, bound in parse_policy(tree["policy.toml"]).bounds.items()
+            if bound.price
+        )
+        weeks = chance.randrange(400, 1_200) * chance.choice((-1, 1))
+        return diagnostics.Mask(diagnostics.numbered(seen), 7 * weeks, 2.0 ** chance.choice((-2, -1, 1, 2)), prices)
+
+
+def _canonical(tree: Mapping[str, bytes], patch: str) -> str:
+    """Apply a diff strictly and return its canonical form; what does not fit is said to the model."""
+    try:
+        return patches.diff(tree, patches.applied(tree, patch.encode("utf-8"), "the diff"))
+    except Mistake as error:
+        raise ValueError(str(error)) from error
+
+
+def _bound(value: object) -> dict[str, object]:
+    return {name: item for name, item in asdict(value).items() if item not in (None, ())}  # type: ignore[call-overload]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from decimal import Decimal
 from pathlib import Path
 
-from guardrails.sandbox import Sandbox
-
+from guardrails.sandbox import Sandbox, SandboxError
+from guardrails.tree import Tree
 from oomrl.adapters import environments
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store
@@ -18,11 +17,13 @@ from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.gate import StrategyGate
 from oomrl.adapters.proposer import AgentProposer, make_model
 from oomrl.adapters.repository import Repository
-from oomrl.adapters.reviewer import make_reviewer
+from oomrl.adapters.reviewer import AutomaticReviews, PersonReviews
 from oomrl.adapters.starts import start_tree
 from oomrl.adapters.strategies import Deployed, Workers, configuration
 from oomrl.domain import capital, loss
-from oomrl.domain.account import Account
+from oomrl.domain.account import Account, SessionRecord
+from oomrl.domain.capital import Capital
+from oomrl.domain.loss import Loss
 from oomrl.domain.records import Deployment, DeploymentKind, Run
 from oomrl.domain.sizing import Limits
 from oomrl.domain.trading import AccountRules
@@ -93,7 +94,7 @@ class Assembled:
     settings: Settings
     start: str
     seed: int
-    closers: list[Store] = field(default_factory=list)
+    inverse: dict[str, bytes] | None
 
 
 def friction_of(settings: Settings) -> Friction:
@@ -159,9 +160,12 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     tree, inverse = start_tree(asked.start)
     configured = configuration(tree["strategy.toml"])
     begin = first_trading_day(tape, asked.from_day, configured.warmup)
-    model = make_model(asked.settings, asked.state)
+    model = make_model(asked.settings, asked.state, asked.seed, live=False)
     found = environments.find()
-    sandbox = Sandbox.choose()
+    try:
+        sandbox = Sandbox.choose()
+    except SandboxError as error:
+        raise Mistake(str(error)) from error
     settings = asked.settings
     key = asked.key(tape, _digest(tree))
 
@@ -174,7 +178,9 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         if known is None:
             work.runs.start(Run(run, "simulation", key, asked.seed, tape.digest, clock.now()))
     if known is not None and dict(known.settings) != json.loads(json.dumps(key)):
-        changed = sorted(name for name, value in json.loads(json.dumps(key)).items() if known.settings.get(name) != value)
+        changed = sorted(
+            name for name, value in json.loads(json.dumps(key)).items() if known.settings.get(name) != value
+        )
         raise Mistake(
             f"{asked.state} holds another run (it differs in: {', '.join(changed)}). "
             "Name another --state, or add --fresh to begin anew."
@@ -184,7 +190,9 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     endowment = opening(settings.account.endowment, begin)
     with store.begin() as work:
         if work.deployments.current(run) is None:
-            work.deployments.save(Deployment(run, 1, first, "", DeploymentKind.START, begin, clock.now(), "", asked.start))
+            work.deployments.save(
+                Deployment(run, 1, first, "", DeploymentKind.START, begin, clock.now(), "", asked.start)
+            )
             work.ledger.post(run, [endowment])
     audit = Audit(asked.state)
     audit.catch_up(store, run)
@@ -196,6 +204,30 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     account = Account(limits=terms.limits, rules=terms.rules, cadence=configured.cadence)
     account.endow([endowment])
     judge = Judge(thresholds_of(settings), loss.Rules(), capital.found(begin, settings.account.endowment))
+    judge.symbols = account.observed.roster.symbols
+    proposer = AgentProposer(
+        run,
+        store,
+        repository,
+        model,
+        tape,
+        clock.now,
+        masked=not asked.unmasked,
+        seed=asked.seed,
+        capital=float(settings.account.endowment),
+    )
+    gate = StrategyGate(
+        run=run,
+        tape=tape,
+        repository=repository,
+        workers=workers,
+        environments=found,
+        terms=terms,
+        from_day=begin,
+        seed=asked.seed,
+        now=clock.now,
+        store=store,
+    )
     loop = Loop(
         rules=Rules(
             attempts=settings.loop.attempts,
@@ -209,9 +241,29 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         judge=judge,
         facts=facts,
         strategies=strategies,
-        proposer=AgentProposer(run, store, repository, model, tape, clock.now, masked=not asked.unmasked, seed=asked.seed),
-        gate=StrategyGate(run, tape, repository, workers, found, terms, begin, asked.seed, clock.now, store, inverse),
-        reviewer=make_reviewer(settings, run, store, clock.now),
+        proposer=proposer,
+        gate=gate,
+        reviewer=AutomaticReviews(repository, clock.now) if settings.loop.reviewer == "auto" else PersonReviews(),
         watcher=_Ticking(watcher, clock),
     )
-    return Assembled(loop, run, tape, store, repository, workers, terms, audit, begin, settings, asked.start, asked.seed)
+    return Assembled(
+        loop, run, tape, store, repository, workers, terms, audit, begin, settings, asked.start, asked.seed, inverse
+    )
+
+
+def _digest(tree: Mapping[str, bytes]) -> str:
+    return Tree(tree).digest()
+
+
+class _Ticking:
+    """Move the virtual clock with each close, and pass everything on to the person's watcher."""
+
+    def __init__(self, watcher: Watcher, clock: VirtualClock) -> None:
+        self._watcher, self._clock = watcher, clock
+
+    def closed(self, record: SessionRecord, state: Capital, found: Loss | None) -> None:
+        self._clock.day = record.day
+        self._watcher.closed(record, state, found)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._watcher, name)

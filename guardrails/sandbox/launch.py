@@ -101,6 +101,18 @@ class Sandbox:
             )
         return cls(found)
 
+    def canaries(self) -> dict[str, bool]:
+        """Try known attacks from inside and return which were held.
+
+        Raises:
+            SandboxError: one got through; nothing may be run.
+        """
+        found = _canaries(self.profile)
+        escaped = sorted(name for name, held in found.items() if not held)
+        if escaped or not found:
+            raise SandboxError(f"Expected every canary attack to be held, was through: {', '.join(escaped) or 'all'}.")
+        return dict(found)
+
     def start(
         self,
         python: Path,
@@ -122,7 +134,7 @@ class Sandbox:
             "parent": 0 if namespaces else os.getpid(),
             "limits": asdict(limits),
             "readable": [*SYSTEM, *folders],
-            "writable": list(map(str, writable)),
+            "writable": ["/dev/null", *map(str, writable)],
             "script": str(script),
             "arguments": list(arguments),
         }
@@ -162,6 +174,24 @@ def strongest() -> str:
         finally:
             process.close()
     return "S0"
+
+
+@lru_cache(maxsize=4)
+def _canaries(profile: str) -> dict[str, bool]:
+    with tempfile.TemporaryDirectory(prefix="guardrails-") as place:
+        Path(place).chmod(0o755)
+        hidden = Path(place, "hidden")
+        hidden.write_text("answers")
+        arguments = [str(os.getpid()), str(Path(place, "outside")), str(hidden)]
+        process = Sandbox(profile).start(Path(sys.executable), INSIDE.with_name("canaries.py"), arguments)
+        process.channel.settimeout(30)
+        try:
+            found: dict[str, bool] = json.loads(process.channel.recv(1 << 16))
+        except (OSError, ValueError):
+            return {}
+        finally:
+            process.close()
+        return found
 
 
 @lru_cache(maxsize=32)

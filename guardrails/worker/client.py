@@ -123,9 +123,10 @@ class Worker:
             raise self._garbage(f"Expected target or hold, was {header['type']!r}.")
         return self._target(header, data)
 
-    def call(self, function: str, arguments: Sequence[object]) -> Any:
+    def call(self, function: str, arguments: Sequence[object], named: Mapping[str, object] | None = None) -> Any:
         """Call `package.module:name` with plain values; lists of numbers arrive as arrays."""
-        header, _ = self._ask(encode({"type": "call", "function": function, "args": list(arguments)}))
+        frame = {"type": "call", "function": function, "args": list(arguments), "kwargs": dict(named or {})}
+        header, _ = self._ask(encode(frame))
         if header["type"] != "value" or "value" not in header:
             raise self._garbage(f"Expected a value, was {header['type']!r}.")
         return header["value"]

@@ -109,8 +109,15 @@ class Runner:
         target: Any = importlib.import_module(module)
         for part in name.split("."):
             target = getattr(target, part)
-        arguments = [np.array(value, dtype=np.float64) if isinstance(value, list) else value for value in header["args"]]
-        return frames.encode({"type": "value", "value": _plain(target(*arguments))})
+        arguments = [_array(value) for value in header["args"]]
+        named = {name: _array(value) for name, value in header["kwargs"].items()}
+        return frames.encode({"type": "value", "value": _plain(target(*arguments, **named))})
+
+
+def _array(value: Any) -> Any:
+    """Return a list of numbers as an array, None in it as NaN; every other value as it is."""
+    numbers = isinstance(value, list) and all(item is None or isinstance(item, int | float | list) for item in value)
+    return np.array(value, dtype=np.float64) if numbers else value
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,243 @@
+"""Plant changes in source: probes that raise, and mutants of the kinds that hurt financial code.
+
+All changes of a module live in one transformed source (schemata): each is asleep until a switch names its number, so
+that one import serves them all. The transformed source is written by the judge and never deployed.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from guardrails.tree import Tree
+
+COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+CLAMPS = ("min", "max", "minimum", "maximum", "clip", "fmin", "fmax")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: where, of which kind, and what stood there and stands there now."""
+
+    path: str
+    line: int
+    kind: str
+    before: str
+    after: str
+
+
+def _on(number: int) -> ast.expr:
+    return ast.Call(ast.Name("_guardrails_on", ast.Load()), [ast.Constant(number)], [])
+
+
+def _imports(module: ast.Module) -> None:
+    """Import the switch after the docstring and the future imports, where an import may stand first."""
+    at = 0
+    for at, node in enumerate(module.body):
+        docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not docstring and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+            break
+    module.body.insert(at, ast.ImportFrom("guardrails_switch", [ast.alias("on", "_guardrails_on")], 0))
+
+
+def with_probes(tree: Tree, places: Sequence[tuple[str, int]]) -> Tree:
+    """Return the tree with a sleeping raise before the first statement that begins on each place's line."""
+    changed: dict[str, bytes | None] = {}
+    for path in sorted({path for path, _ in places}):
+        module = ast.parse(tree[path])
+        numbers = {line: number for number, (other, line) in enumerate(places) if other == path}
+        _Probes(numbers).visit(module)
+        _imports(module)
+        changed[path] = ast.unparse(ast.fix_missing_locations(module)).encode()
+    return tree.replace(changed)
+
+
+def inside_functions(tree: Tree, path: str) -> set[int]:
+    """Return the lines of a file that run when a function is called, not when the module is imported."""
+    found: set[int] = set()
+    for node in ast.walk(ast.parse(tree[path])):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            body = node.body if isinstance(node.body, list) else [node.body]
+            for part in body:
+                found.update(range(part.lineno, (part.end_lineno or part.lineno) + 1))
+    return found
+
+
+class _Probes(ast.NodeTransformer):
+    def __init__(self, numbers: dict[int, int]) -> None:
+        self.numbers = numbers
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                setattr(node, name, [part for statement in block for part in self._with(statement)])
+        return node
+
+    def _with(self, statement: ast.stmt) -> list[ast.stmt]:
+        # A decorated definition is reported at its decorator; a docstring is no code.
+        line = min([statement.lineno, *[d.lineno for d in getattr(statement, "decorator_list", [])]])
+        number = self.numbers.pop(line, None)
+        if number is None:
+            return [statement]
+        raised = ast.Raise(ast.Call(ast.Name("AssertionError", ast.Load()), [ast.Constant("probe")], []), None)
+        return [ast.If(_on(number), [raised], []), statement]
+
+
+def mutants(
+    tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int
+) -> tuple[list[Mutant], Tree]:
+    """Return up to `most` mutants of the given lines, drawn by the seed, and the tree in which all of them sleep."""
+    found: list[Mutant] = []
+    for path in sorted(lines):
+        if path.endswith(".py") and path in tree:
+            finder = _Mutator(path, lines[path], None, 0)
+            finder.visit(ast.parse(tree[path]))
+            found += finder.found
+    chosen = sorted(random.Random(seed).sample(range(len(found)), min(most, len(found))))
+    numbers = {place: number for number, place in enumerate(chosen)}
+    changed: dict[str, bytes | None] = {}
+    at = 0
+    for path in sorted(lines):
+        if path.endswith(".py") and path in tree:
+            module = ast.parse(tree[path])
+            planter = _Mutator(path, lines[path], numbers, at)
+            planter.visit(module)
+            at += len(planter.found)
+            _imports(module)
+            changed[path] = ast.unparse(ast.fix_missing_locations(module)).encode()
+    return [found[place] for place in chosen], tree.replace(changed)
+
+
+class _Mutator(ast.NodeTransformer):
+    """Find every mutant in the source's order; with `numbers`, plant the chosen ones behind the switch."""
+
+    def __init__(self, path: str, lines: Collection[int], numbers: Mapping[int, int] | None, start: int) -> None:
+        self.path, self.lines, self.numbers, self.at = path, set(lines), numbers, start
+        self.found: list[Mutant] = []
+        self.inside = 0
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.inside += 1
+        node.body = [self._statement(part) for part in node.body]
+        self.inside -= 1
+        return node
+
+    def _statement(self, node: ast.stmt) -> ast.stmt:
+        """Visit a statement and, where it is one that may be left out, offer its removal."""
+        original = copy.deepcopy(node)
+        visited = self.visit(node)
+        assert isinstance(visited, ast.stmt)
+        for name in ("body", "orelse"):
+            block = getattr(visited, name, None)
+            if isinstance(block, list) and not isinstance(visited, ast.FunctionDef | ast.ClassDef):
+                setattr(visited, name, [self._inner(part) for part in block])
+        if isinstance(original, ast.AugAssign) or (
+            isinstance(original, ast.Expr) and not isinstance(original.value, ast.Constant)
+        ):
+            number = self._offer(original, "removed statement", ast.unparse(original), "pass")
+            if number is not None:
+                return ast.If(ast.UnaryOp(ast.Not(), _on(number)), [visited], [])
+        return visited
+
+    def _inner(self, node: ast.stmt) -> ast.stmt:
+        """Offer removal of a statement whose parts were visited with its block's owner."""
+        if isinstance(node, ast.AugAssign):
+            number = self._offer(node, "removed statement", ast.unparse(node), "pass")
+            if number is not None:
+                return ast.If(ast.UnaryOp(ast.Not(), _on(number)), [node], [])
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        swapped = COMPARISONS.get(type(node.ops[0]))
+        changed = copy.deepcopy(node)
+        before = ast.unparse(node)
+        visited = self.generic_visit(node)
+        if swapped is None or len(node.ops) > 1:
+            return self._expr(visited)
+        changed.ops = [swapped()]
+        return self._choice(node, "comparison", before, changed, visited)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        before, kept = ast.unparse(node), copy.deepcopy(node)
+        visited = self._expr(self.generic_visit(node))
+        swapped = OPERATORS.get(type(node.op))
+        if swapped is not None:
+            other = copy.deepcopy(kept)
+            other.op = swapped()
+            visited = self._choice(kept, "operator", before, other, visited)
+        if isinstance(kept.op, ast.Sub | ast.Div):
+            turned = copy.deepcopy(kept)
+            turned.left, turned.right = turned.right, turned.left
+            visited = self._choice(kept, "swapped operands", before, turned, visited)
+        return visited
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        before, kept = ast.unparse(node), copy.deepcopy(node)
+        visited = self._expr(self.generic_visit(node))
+        if isinstance(kept.op, ast.USub | ast.Not | ast.Invert) and not isinstance(kept.operand, ast.Constant):
+            return self._choice(kept, "sign", before, copy.deepcopy(kept.operand), visited)
+        return visited
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        before, kept = ast.unparse(node), copy.deepcopy(node)
+        visited = self._expr(self.generic_visit(node))
+        kept.op = ast.Or() if isinstance(kept.op, ast.And) else ast.And()
+        return self._choice(kept, "boolean", before, kept, visited)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        before, kept = ast.unparse(node), copy.deepcopy(node)
+        visited = self._expr(self.generic_visit(node))
+        name = kept.func.attr if isinstance(kept.func, ast.Attribute) else getattr(kept.func, "id", "")
+        if name in CLAMPS and kept.args and not isinstance(kept.args[0], ast.Starred):
+            return self._choice(kept, "dropped clamp", before, kept.args[0], visited)
+        return visited
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if type(node.value) is int:
+            return self._choice(node, "off by one", repr(node.value), ast.Constant(node.value + 1), node)
+        if type(node.value) is float and node.value:
+            return self._choice(node, "constant", repr(node.value), ast.Constant(node.value * 1.5), node)
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        return self.generic_visit(node)
+
+    def visit_arguments(self, node: ast.arguments) -> ast.AST:
+        return node  # defaults are evaluated once, at definition, when no switch is on yet
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is not None:
+            node.value = self._expr(self.visit(node.value))
+        return node
+
+    def _choice(self, node: ast.expr, kind: str, before: str, changed: ast.expr, visited: ast.AST) -> ast.expr:
+        number = self._offer(node, kind, before, ast.unparse(changed))
+        return self._expr(visited) if number is None else ast.IfExp(_on(number), changed, self._expr(visited))
+
+    def _offer(self, node: ast.AST, kind: str, before: str, after: str) -> int | None:
+        line = getattr(node, "lineno", 0)
+        if not self.inside or line not in self.lines:
+            return None
+        place = self.at + len(self.found)
+        self.found.append(Mutant(self.path, line, kind, before, after))
+        return None if self.numbers is None else self.numbers.get(place)
+
+    @staticmethod
+    def _expr(node: ast.AST) -> ast.expr:
+        assert isinstance(node, ast.expr)
+        return node

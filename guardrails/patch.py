@@ -24,7 +24,16 @@ from guardrails.policy import Limits, PhaseName, Policy
 from guardrails.tree import MODE, Tree, TreeError
 from guardrails.verdict import Finding
 
-__all__ = ["Patch", "Tree", "TreeError", "apply_patch", "canonical_diff", "judge_patch", "parse_patch"]
+__all__ = [
+    "Patch",
+    "Tree",
+    "TreeError",
+    "apply_patch",
+    "canonical_diff",
+    "changed_lines",
+    "judge_patch",
+    "parse_patch",
+]
 
 Action = Literal["edit", "create", "delete"]
 NO_NEWLINE = b"\\ No newline at end of file"
@@ -85,14 +94,17 @@ def _refuse(code: str, line: int, reason: str, path: str = "") -> _Refused:
     return _Refused(finding(code, path, line, reason))
 
 
-def judge_patch(tree: Tree, data: bytes, phase: PhaseName, policy: Policy) -> Patch:
-    """Read, apply and judge a patch, on the diff and on the tree that results. Writes nothing."""
+def judge_patch(tree: Tree, data: bytes, phase: PhaseName, policy: Policy, *, enforce: bool = True) -> Patch:
+    """Read, apply and judge a patch, on the diff and on the tree that results. Writes nothing.
+
+    Without `enforce` only what cannot be applied is refused: that is for measuring what this layer is worth.
+    """
     repairs: list[str] = []
     try:
         files = parse_patch(data, policy.limits, repairs)
     except _Refused as refused:
         return Patch((refused.item,), tuple(repairs))
-    findings = _judge_paths(tree, files, phase, policy)
+    findings = _judge_paths(tree, files, phase, policy, enforce)
     if findings:
         return Patch(tuple(findings), tuple(repairs))
     try:
@@ -100,13 +112,14 @@ def judge_patch(tree: Tree, data: bytes, phase: PhaseName, policy: Policy) -> Pa
     except _Refused as refused:
         return Patch((refused.item,), tuple(repairs))
     changed = tuple(sorted(item.path for item in files))
-    for path in changed:
+    for path in changed if enforce else ():
         if path in result:
             findings += judge_text(path, result[path], policy)
             findings += _judge_rewrite(path, tree.get(path), result[path], policy.limits)
-    if policy.layout.parameters in changed:
+    if enforce and policy.layout.parameters in changed:
         findings += judge_parameters(tree.get(policy.layout.parameters, b""), result, policy)
-    findings += [finding("GR108", path, 0, reason) for path, reason in collisions(tree, result)]
+    if enforce:
+        findings += [finding("GR108", path, 0, reason) for path, reason in collisions(tree, result)]
     canonical = canonical_diff(tree, result)
     if not findings and not _same_everywhere(tree, result, canonical, policy.limits):
         findings.append(
@@ -345,7 +358,9 @@ def _show(line: bytes) -> str:
     return ascii(line[:80].decode("utf-8", "replace"))
 
 
-def _judge_paths(tree: Tree, files: Sequence[FilePatch], phase: PhaseName, policy: Policy) -> list[Finding]:
+def _judge_paths(
+    tree: Tree, files: Sequence[FilePatch], phase: PhaseName, policy: Policy, enforce: bool
+) -> list[Finding]:
     findings = []
     codes = {"edit": "GR109", "create": "GR110", "delete": "GR111"}
     for item in files:
@@ -355,7 +370,7 @@ def _judge_paths(tree: Tree, files: Sequence[FilePatch], phase: PhaseName, polic
             findings.append(
                 finding("GR121", item.path, item.line, f"Cannot {item.action}: the file is {state}.")
             )
-        elif not policy.may(item.action, item.path, phase):
+        elif enforce and not policy.may(item.action, item.path, phase):
             reason = f"The {phase} phase may not {item.action} {item.path!r}."
             findings.append(finding(codes[item.action], item.path, item.line, reason))
     return findings
@@ -476,6 +491,16 @@ def _canonical_hunks(old: list[bytes], new: list[bytes]) -> list[bytes]:
         if context >= len(old) or all(len(_places(old, tuple(old[a:b]))) == 1 for a, b in spans):
             return [line for group in groups for line in _emit(group, old, new)]
         context *= 2
+
+
+def changed_lines(base: Tree, result: Tree) -> dict[str, set[int]]:
+    """Return by path the line numbers of the result that are new or changed."""
+    changed = {}
+    for path in result:
+        if result[path] != base.get(path):
+            codes = _opcodes(split_lines(base.get(path, b"")), split_lines(result[path]))
+            changed[path] = {n + 1 for tag, _, _, a, b in codes if tag != "equal" for n in range(a, b)}
+    return changed
 
 
 Opcode = tuple[str, int, int, int, int]

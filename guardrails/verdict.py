@@ -64,8 +64,8 @@ class Verdict:
 
     @property
     def allowed(self) -> bool:
-        """Say whether the patch may go on."""
-        return self.decision == "pass"
+        """Say whether the patch may go on: everything passed, and no layer was left out for an ablation."""
+        return self.decision == "pass" and all(stage.status == "pass" for stage in self.stages)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values, times included."""

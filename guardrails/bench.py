@@ -1,0 +1,55 @@
+"""The bench that judged code runs on: the sandbox and its runners, behind one protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from guardrails.acceptance import Worker
+from guardrails.environment import GateEnvironment
+from guardrails.policy import Policy
+from guardrails.runs import TestRun
+from guardrails.tree import Tree
+
+
+class NoBench(Exception):
+    """No sandbox can be opened here."""
+
+
+class Bench(Protocol):
+    """Whatever runs judged code: a sandbox of a stated profile, its canaries tried before use."""
+
+    profile: str
+    canaries: Mapping[str, Any]
+
+    def test(
+        self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False
+    ) -> TestRun:
+        """Run the tests of a tree, all or some, in written or shuffled order."""
+        ...
+
+    def unreached(self, tree: Tree, places: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Return the places where a planted raise makes no test fail."""
+        ...
+
+    def mutants(
+        self,
+        tree: Tree,
+        lines: Mapping[str, Collection[int]],
+        *,
+        seed: int,
+        most: int,
+        only: Sequence[str] = (),
+    ) -> tuple[int, int]:
+        """Mutate these lines; return how many mutants died by an assertion, and how many there were."""
+        ...
+
+    def worker(self, tree: Tree, params: Mapping[str, Any]) -> AbstractContextManager[Worker]:
+        """Start the strategy of a tree: its source and parameters only."""
+        ...
+
+
+def open_bench(environment: GateEnvironment | None, policy: Policy) -> Bench:
+    """Open the strongest sandbox that this machine has."""
+    raise NoBench(f"Expected a sandbox of at least {policy.sandbox.minimum} for {environment}, was none.")

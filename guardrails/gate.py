@@ -76,7 +76,7 @@ def check(
 
     With `after`, a tests patch, logic is judged on the tree after it, and the two as a pair: the new tests
     must fail before the logic and pass after. `layers` leaves stages out, for an ablation; such a verdict
-    says so and allows nothing. `environment` names the interpreters; `bench` stands in for the sandbox in tests.
+    says so and allows nothing. `environment` names the interpreters; `bench` stands in for a sandbox.
     """
     gate = _Gate(
         tree, patch, phase, policy, seed, attempt, secret, layers, cache if cache is not None else {}

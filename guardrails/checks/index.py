@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from guardrails.checks.codes import finding
 from guardrails.policy import Limits, Policy
@@ -66,8 +67,9 @@ def module_name(path: str, source: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@lru_cache(maxsize=512)
 def parse_module(path: str, data: bytes, limits: Limits, name: str = "") -> Module | Finding:
-    """Parse bytes into a module, or say why they cannot be judged: a check that cannot read refuses."""
+    """Parse bytes into a module, or say why they cannot be judged. Trees are shared: nobody changes them."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import hashlib
 from collections.abc import Iterator
 
@@ -63,18 +62,20 @@ def closure_digest(index: Index, module: str, qualified: str) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def normalised(node: ast.AST) -> str:
-    """Return a syntax tree as text, without docstrings and positions."""
-    clean = copy.deepcopy(node)
-    for item in ast.walk(clean):
-        body = getattr(item, "body", None)
-        if (
-            isinstance(item, (ast.FunctionDef, ast.ClassDef, ast.Module))
-            and body
-            and ast.get_docstring(item) is not None
-        ):
-            item.body = item.body[1:] or [ast.Pass()]
-    return ast.dump(clean)
+def normalised(node: object) -> str:
+    """Return a syntax tree as text, without docstrings, positions and the spelling of literals."""
+    if isinstance(node, list):
+        return f"[{','.join(map(normalised, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    parts = []
+    for name, value in ast.iter_fields(node):
+        documented = isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)) and name == "body"
+        if documented and ast.get_docstring(node, clean=False) is not None:  # type: ignore[arg-type]
+            value = value[1:]
+        if name not in ("kind", "type_comment"):
+            parts.append(normalised(value))
+    return f"{type(node).__name__}({','.join(parts)})"
 
 
 def _method(source: Module, owner: str, rest: str) -> tuple[ast.AST, str] | None:

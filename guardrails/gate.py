@@ -301,7 +301,7 @@ class _Gate:
             "files": len(self.today.lines),
         }
         if not self.today.lines:
-            return [finding("GR510", "", 0, "Expected a coverage report, was none.")], {}
+            return [finding("GR510", "", 0, "none", "a coverage report")], {}
         return judge_coverage(self.today, changed, self.policy.coverage), self.measured["coverage"]
 
     def code_lines(self) -> dict[str, set[int]]:

@@ -38,15 +38,13 @@ class TestRun:
 def judge_run(run: TestRun, expected: Collection[str]) -> list[Finding]:
     """Refuse a run that broke, tests that did not pass, and any id missing or added."""
     if run.fault:
-        return [finding("GR503", "", 0, f"Expected a run to its end, was: {run.fault}.")]
+        return [finding("GR503", "", 0, run.fault)]
     missing, added = set(expected) - set(run.outcomes), set(run.outcomes) - set(expected)
-    findings = [
-        finding("GR502", "", 0, f"Expected the test {name!r}, was not run.") for name in sorted(missing)
-    ]
-    findings += [finding("GR502", "", 0, f"Expected no test {name!r}, was run.") for name in sorted(added)]
+    findings = [finding("GR502", "", 0, "not run", f"the test {name!r}") for name in sorted(missing)]
+    findings += [finding("GR502", "", 0, "run", f"no test {name!r}") for name in sorted(added)]
     for name, outcome in sorted(run.outcomes.items()):
         if outcome != "passed":
-            findings.append(finding("GR501", "", 0, f"Expected {name!r} to pass, was {outcome}."))
+            findings.append(finding("GR501", "", 0, outcome, f"{name!r} to pass"))
     return findings
 
 
@@ -68,8 +66,7 @@ def judge_coverage(run: TestRun, changed: Mapping[str, Collection[Line]], policy
     for path, least, paths in scopes:
         for kind, share in zip(("statements", "branches"), shares(run, paths), strict=True):
             if share < least:
-                reason = f"Expected {least:.0%} of {kind} covered, was {share:.1%}."
-                findings.append(finding("GR510", path, 0, reason))
+                findings.append(finding("GR510", path, 0, f"{share:.1%}", f"{least:.0%} of {kind} covered"))
     for path, numbers in sorted(changed.items()):
         possible, covered = run.lines.get(path, (frozenset(), frozenset()))
         arcs, taken = run.branches.get(path, (frozenset(), frozenset()))
@@ -82,42 +79,37 @@ def judge_coverage(run: TestRun, changed: Mapping[str, Collection[Line]], policy
             if missed and 1 - len(missed) / total < policy.changed:
                 first = min(item if isinstance(item, int) else item[0] for item in missed)
                 share = 1 - len(missed) / total
-                reason = f"Expected {policy.changed:.0%} of changed {kind} covered, was {share:.1%}."
-                findings.append(finding("GR511", path, first, reason))
+                expected = f"{policy.changed:.0%} of changed {kind} covered"
+                findings.append(finding("GR511", path, first, f"{share:.1%}", expected))
     return findings
 
 
 def judge_probes(unreached: Collection[tuple[str, Line]]) -> list[Finding]:
     """Refuse lines that the report claims and that no test notices when a raise stands there."""
-    return [
-        finding("GR512", path, line, "Expected a claimed line to be reached.")
-        for path, line in sorted(unreached)
-    ]
+    return [finding("GR512", path, line, "not") for path, line in sorted(unreached)]
 
 
 def judge_share(code: str, done: int, total: int, least: float, what: str) -> list[Finding]:
     """Refuse a share of killed mutants or references below what the policy asks."""
     if total == 0 or done / total >= least:
         return []
-    return [finding(code, "", 0, f"Expected {least:.0%} of {what}, was {done} of {total}.")]
+    return [finding(code, "", 0, f"{done} of {total}", f"{least:.0%} of {what}")]
 
 
 def judge_new_tests(new: Collection[str], today: TestRun, prefix: str) -> list[Finding]:
     """Judge new tests on today's code: they pass; those that claim a defect fail by an assertion."""
     if today.fault:
-        return [finding("GR503", "", 0, f"Expected a run to its end, was: {today.fault}.")]
+        return [finding("GR503", "", 0, today.fault)]
     if not new:
-        return [finding("GR708", "", 0, "Expected at least one new test, was none.")]
+        return [finding("GR708", "", 0, "none")]
     findings = []
     for name in sorted(new):
         outcome, claims = today.outcomes.get(name, "absent"), claims_defect(name, prefix)
         if claims and not (outcome == "failed" and name in today.asserted):
-            reason = f"Expected {name!r} to fail on today's code by an assertion, was {outcome}."
-            findings.append(finding("GR703", "", 0, reason))
+            expected = f"{name!r} to fail on today's code by an assertion"
+            findings.append(finding("GR703", "", 0, outcome, expected))
         elif not claims and outcome != "passed":
-            findings.append(
-                finding("GR702", "", 0, f"Expected {name!r} to pass on today's code, was {outcome}.")
-            )
+            findings.append(finding("GR702", "", 0, outcome, f"{name!r} to pass on today's code"))
     return findings
 
 
@@ -133,37 +125,34 @@ def judge_steady(runs: Collection[TestRun]) -> list[Finding]:
         for name, outcome in run.outcomes.items():
             seen.setdefault(name, set()).add(outcome)
     unsteady = sorted(name for name, outcomes in seen.items() if len(outcomes) > 1)
-    return [finding("GR706", "", 0, f"Expected one outcome of {name!r}, was several.") for name in unsteady]
+    return [finding("GR706", "", 0, "several", f"one outcome of {name!r}") for name in unsteady]
 
 
 def judge_pair(new: Collection[str], prefix: str) -> list[Finding]:
     """Refuse a pair of patches whose new tests claim no defect."""
     if any(claims_defect(name, prefix) for name in new):
         return []
-    return [finding("GR707", "", 0, f"Expected a new test named {prefix}..., was none.")]
+    return [finding("GR707", "", 0, "none", f"a new test named {prefix}...")]
 
 
 def judge_profile(profile: str, minimum: str) -> list[Finding]:
     """Refuse a sandbox below the minimum."""
     if profile in ("S2", "S3") and profile >= minimum:
         return []
-    return [finding("GR500", "", 0, f"Expected at least {minimum}, was {profile}.")]
+    return [finding("GR500", "", 0, f"{profile}", f"at least {minimum}")]
 
 
 def judge_lock(changed: Collection[str], phase: str) -> list[Finding]:
     """Refuse a change outside the area of the phase."""
     foreign = set(changed) - {"source" if phase == "logic" else "tests"}
-    return [
-        finding("GR801", "", 0, f"Expected {phase} to change its own area, was {area}.")
-        for area in sorted(foreign)
-    ]
+    return [finding("GR801", "", 0, f"{area}", f"{phase} to change its own area") for area in sorted(foreign)]
 
 
 def judge_fault(stage: str, fault: str) -> list[Finding]:
     """Turn a fault of the judge itself into a finding: a check that crashed refuses."""
-    return [finding("GR901", "", 0, f"Expected {stage} to finish, was {fault}.")] if fault else []
+    return [finding("GR901", "", 0, f"{fault}", f"{stage} to finish")] if fault else []
 
 
 def judge_extra(name: str, reason: str) -> list[Finding]:
     """Turn the reason of a judge from outside into a finding."""
-    return [finding("GR902", "", 0, f"{name}: {reason}")] if reason else []
+    return [finding("GR902", "", 0, reason, f"{name} to agree")] if reason else []

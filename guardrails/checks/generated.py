@@ -26,8 +26,8 @@ def judge_tests(
         after = {node.name: normalised(node) for node in _functions(module.tree.body)}
         for node in _functions(before.tree.body):
             if node.name.startswith("test") and after.get(node.name) != normalised(node):
-                reason = f"Expected {node.name!r} to stay as it was, was changed or removed."
-                findings.append(finding("GR411", module.path, node.lineno, reason))
+                expected = f"{node.name!r} to stay as it was"
+                findings.append(finding("GR411", module.path, node.lineno, "another or none", expected))
     return findings
 
 
@@ -64,12 +64,12 @@ class _Tests:
         for _ in self.helpers:
             self.subject |= {name for name, node in self.helpers.items() if self._derived(node, self.subject)}
 
-    def find(self, code: str, node: ast.AST, reason: str) -> None:
-        self.found.append(finding(code, self.module.path, getattr(node, "lineno", 0), reason))
+    def find(self, code: str, node: ast.AST, was: str, expected: str = "") -> None:
+        self.found.append(finding(code, self.module.path, getattr(node, "lineno", 0), was, expected))
 
     def run(self) -> list[Finding]:
         if not self.tests:
-            self.find("GR401", self.module.tree, "Expected at least one test, was none.")
+            self.find("GR401", self.module.tree, "none")
         for test in self.tests:
             self._test(test)
         for node in ast.walk(self.module.tree):
@@ -85,38 +85,30 @@ class _Tests:
         given = self._parametrised(test)
         for argument in [*test.args.args, *test.args.kwonlyargs]:
             if argument.arg not in given | self.fixtures | {"self"}:
-                self.find(
-                    "GR407", test, f"Expected parameters or fixtures of this file, was {argument.arg!r}."
-                )
+                self.find("GR407", test, f"{argument.arg!r}")
         names = set(self.subject)
         for _ in range(3):
             for node in ast.walk(test):
                 names |= set(self._spread(node, names))
         for node in ast.walk(test):
             if isinstance(node, ast.Try):
-                self.find("GR405", node, "Expected failures to reach the runner, was a try.")
+                self.find("GR405", node, "a try")
         for node in own_scope(ast.Module(test.body, [])):
             if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)):
-                self.find("GR404", node, "Expected a test that runs to its end, was a way out of it.")
+                self.find("GR404", node, "a way out of it")
         everywhere = [(node, self._strength(node, names)) for node in ast.walk(test)]
         for node, strength in everywhere:
             if strength == "always":
-                self.find("GR402", node, "Expected a check that can fail by the code under test, was none.")
+                self.find("GR402", node, "none")
         strengths = {strength for _, strength in everywhere}
         certain = {self._strength(node, names) for node in self._certain(test.body)}
         if not strengths & {"strong", "weak", "always"}:
-            self.find("GR401", test, f"Expected an assertion in {test.name!r}, was none.")
+            self.find("GR401", test, "none", f"an assertion in {test.name!r}")
         elif "strong" not in strengths and "always" not in strengths:
-            self.find(
-                "GR403",
-                test,
-                f"Expected an assertion about a value in {test.name!r}, was type or presence only.",
-            )
+            self.find("GR403", test, "type or presence only", f"an assertion about a value in {test.name!r}")
         elif "strong" in strengths and "strong" not in certain:
             self.find(
-                "GR404",
-                test,
-                f"Expected an assertion that always runs in {test.name!r}, was conditional ones only.",
+                "GR404", test, "conditional ones only", f"an assertion that always runs in {test.name!r}"
             )
 
     def _spread(self, node: ast.AST, names: set[str]) -> Iterator[str]:
@@ -165,7 +157,7 @@ class _Tests:
                     values,
                 )
             if not _plenty(values):
-                self.find("GR406", item, "Expected a written list of cases, was an empty or computed one.")
+                self.find("GR406", item, "an empty or computed one")
         return given
 
     def _certain(self, body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
@@ -204,7 +196,7 @@ class _Tests:
         if name == "raises" and node.args:
             kinds = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else [node.args[0]]
             if any(isinstance(kind, ast.Name) and kind.id in WIDE for kind in kinds):
-                self.find("GR408", node, "Expected the exception that the code states, was any.")
+                self.find("GR408", node, "any")
         most = {
             "rel": limits.relative_tolerance,
             "rel_tol": limits.relative_tolerance,
@@ -222,9 +214,7 @@ class _Tests:
                 size = _number(value)
                 if key in most and (size is None or not size <= most[key]):
                     self.find(
-                        "GR409",
-                        node,
-                        f"Expected a tolerance of at most {most[key]}, was {ast.unparse(value)[:40]}.",
+                        "GR409", node, f"{ast.unparse(value)[:40]}", f"a tolerance of at most {most[key]}"
                     )
 
 

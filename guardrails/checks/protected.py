@@ -23,11 +23,10 @@ def judge_protected(base: Index, result: Index, policy: Policy) -> list[Finding]
         place = result.modules.get(module) or base.modules.get(module)
         path = place.path if place else ""
         if before is None or after is None:
-            findings.append(finding("GR301", path, 0, f"Expected {name} to be defined, was absent."))
+            findings.append(finding("GR301", path, 0, "absent", f"{name} to be defined"))
         elif before != after:
             line = _line(result.modules[module], qualified)
-            reason = f"Expected {name} and all that it uses to stay, was changed."
-            findings.append(finding("GR301", path, line, reason))
+            findings.append(finding("GR301", path, line, "changed", f"{name} and all that it uses to stay"))
         findings += _namesakes(base, result, module, qualified)
     return findings
 
@@ -139,5 +138,5 @@ def _namesakes(base: Index, result: Index, module: str, qualified: str) -> Itera
         for node in other.bound.get(qualified, ()):
             leads = list(_leads(result, other, node, qualified)) if isinstance(node, ast.ImportFrom) else []
             if leads != [(module, qualified)]:
-                reason = f"Expected one {qualified!r}, the protected one of {module}, was another."
-                yield finding("GR302", other.path, node.lineno, reason)
+                expected = f"one {qualified!r}, the protected one of {module}"
+                yield finding("GR302", other.path, node.lineno, "another", expected)

@@ -71,9 +71,7 @@ def read_cases(baseline: Tree, folder: str) -> list[Case]:
             kwargs, args = row.get("kwargs", {}), tuple(row.get("args", ()))
             limits = float(row.get("relative", 1e-9)), float(row.get("absolute", 1e-12))
             name = f"{path}#{row.get('name', at)}"
-            cases.append(
-                Case(name, row["function"], args, kwargs, row.get("expect"), row.get("raises", ""), *limits)
-            )
+            cases.append(Case(name, row["function"], args, kwargs, row.get("expect"), row.get("raises", ""), *limits))
     return cases
 
 
@@ -132,9 +130,7 @@ class World:
         return {**told, "shares": held, "date": (date.fromisoformat(told["date"]) + self.shift).isoformat()}
 
 
-def failing_properties(
-    policy: Policy, parameters: Mapping[str, Any], start: Start, seed: int
-) -> dict[str, str]:
+def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Start, seed: int) -> dict[str, str]:
     """Return the properties that do not hold on a market of this seed, each with what was seen.
 
     `parameters` are the dotted keys of the parameters file. Waived properties are not tried.
@@ -142,9 +138,7 @@ def failing_properties(
     rules, chance = policy.acceptance, random.Random(seed)
     tried = [name for name in PROPERTIES if name not in rules.waived]
     bars = market(chance.getrandbits(32), rules.sessions, rules.symbols)
-    params = {
-        key.removeprefix("parameters."): v for key, v in parameters.items() if key.startswith("parameters.")
-    }
+    params = {key.removeprefix("parameters."): v for key, v in parameters.items() if key.startswith("parameters.")}
     warmup = int(parameters.get("strategy.warmup", rules.sessions // 2))
     days = [at for at in range(min(warmup, rules.sessions - 20), rules.sessions) if _due(bars, at)]
     base = _follow(start, params, bars, days, rules.capital)
@@ -221,9 +215,7 @@ def weights(answer: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _same_weights(a: Mapping[str, float], b: Mapping[str, float]) -> bool:
-    return all(
-        math.isclose(a.get(name, 0.0), b.get(name, 0.0), rel_tol=1e-6, abs_tol=1e-7) for name in {*a, *b}
-    )
+    return all(math.isclose(a.get(name, 0.0), b.get(name, 0.0), rel_tol=1e-6, abs_tol=1e-7) for name in {*a, *b})
 
 
 def _contract(session: Bars, answer: Mapping[str, Any]) -> str:

@@ -91,9 +91,7 @@ class Signer:
         return cls(Ed25519PrivateKey.from_private_bytes(data))
 
 
-def statement(
-    subjects: Mapping[str, str], predicate_type: str, predicate: Mapping[str, Any]
-) -> dict[str, Any]:
+def statement(subjects: Mapping[str, str], predicate_type: str, predicate: Mapping[str, Any]) -> dict[str, Any]:
     """Return an in-toto statement about subjects, each a name and a sha256."""
     named = [{"name": name, "digest": {"sha256": digest}} for name, digest in sorted(subjects.items())]
     return {
@@ -168,9 +166,7 @@ class Log:
         if not lines:
             return Head(0, START)
         if not data.endswith(b"\n"):
-            raise AttestationError(
-                "Expected whole lines, was a torn last one: verify, then remove it by hand."
-            )
+            raise AttestationError("Expected whole lines, was a torn last one: verify, then remove it by hand.")
         return Head(len(lines), json.loads(lines[-1])["hash"])
 
     def head(self) -> Head:
@@ -187,9 +183,7 @@ class Log:
         for head, _ in self._entries():
             seen = seen or head == expected
         if not seen and expected is not None:
-            raise AttestationError(
-                f"Expected head {expected.text()}, was {head.text()}: the log was cut or replaced."
-            )
+            raise AttestationError(f"Expected head {expected.text()}, was {head.text()}: the log was cut or replaced.")
         return head
 
     def statements(self) -> list[dict[str, Any]]:
@@ -208,9 +202,7 @@ class Log:
             try:
                 line = json.loads(raw)
                 digest, signature = line.pop("hash"), base64.b64decode(line.pop("head"), validate=True)
-                if set(line) != {"index", "previous", "envelope"} or raw != _canonical(
-                    {**line, **_ends(raw)}
-                ):
+                if set(line) != {"index", "previous", "envelope"} or raw != _canonical({**line, **_ends(raw)}):
                     raise AttestationError(f"Expected the canonical form in line {number + 1}, was another.")
                 if (line["index"], line["previous"]) != (number, previous):
                     raise AttestationError(f"Expected entry {number} after {previous[:12]}, was another.")
@@ -219,9 +211,7 @@ class Log:
                 body = unseal(line["envelope"], self.public)
                 signer = line["envelope"]["signatures"][0]["keyid"]
                 [key] = [item for item in set(self.public) if hashlib.sha256(item).hexdigest() == signer]
-                Ed25519PublicKey.from_public_bytes(key).verify(
-                    signature, b"guardrails-head-1\n" + digest.encode()
-                )
+                Ed25519PublicKey.from_public_bytes(key).verify(signature, b"guardrails-head-1\n" + digest.encode())
             except InvalidSignature:
                 raise AttestationError(f"Expected a signed head in line {number + 1}, was another.") from None
             except (KeyError, ValueError, TypeError, AttributeError) as error:

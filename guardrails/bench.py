@@ -1,92 +1,35 @@
-"""Run judged code for the gate: its tests, planted changes, and the strategy itself, each in a fresh sandbox.
-
-What comes back is checked for form here and for truth by the gate: ids against the base, planted tests that must
-fail, probes against claimed coverage.
-"""
+"""The bench that judged code runs on: the sandbox and its runners, behind one protocol."""
 
 from __future__ import annotations
 
-import json
-import re
-import secrets
-import shutil
-import tempfile
-import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import date
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
-from guardrails.acceptance import WorkerFault
+from guardrails.acceptance import Worker
 from guardrails.environment import GateEnvironment
-from guardrails.mutation import Mutant, inside_functions, mutants, with_probes
 from guardrails.policy import Policy
 from guardrails.runs import TestRun
-from guardrails.sandbox import Limits, Sandbox
 from guardrails.tree import Tree
-from guardrails.worker.client import BARS, Worker, WorkerFailure
-
-TESTING = Path(__file__).with_name("worker") / "testing.py"
-INI = "[pytest]\naddopts =\npython_files = test_*.py\nxfail_strict = true\nfilterwarnings = error\n"
-MOST_REPORT = 64 << 20
 
 
-def open_bench(environment: GateEnvironment | None, policy: Policy) -> SandboxBench:
-    """Choose the sandbox that the policy demands and try its canaries.
-
-    Raises:
-        SandboxError: this machine offers less.
-    """
-    if environment is None:
-        raise ValueError("Expected the interpreters of the gate, was none.")
-    return SandboxBench(Sandbox.choose(policy.sandbox.minimum), environment, policy)
+class NoBench(Exception):
+    """No sandbox can be opened here."""
 
 
-class SandboxBench:
-    """Implement `guardrails.gate.Bench`."""
+class Bench(Protocol):
+    """Whatever runs judged code: a sandbox of a stated profile, its canaries tried before use."""
 
-    def __init__(self, sandbox: Sandbox, environment: GateEnvironment, policy: Policy) -> None:
-        self.sandbox, self.environment, self.policy = sandbox, environment, policy
-        self.profile = sandbox.profile
-        self.canaries: Mapping[str, Any] = sandbox.canaries()
+    profile: str
+    canaries: Mapping[str, Any]
 
-    def test(
-        self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False
-    ) -> TestRun:
-        """Run the tests of a tree, beside one planted test that must fail."""
-        name = f"test_planted_{secrets.token_hex(8)}"
-        path = f"{self.policy.layout.tests}/{name}.py"
-        planted = tree.replace({path: f"def {name}():\n    assert [] == [1]\n".encode()})
-        canary = f"{path}::{name}"
-        report = self._run(planted, only=[*only, canary] if only else (), shuffle=shuffle, cover=cover)
-        if isinstance(report, str):
-            return TestRun({}, fault=report)
-        outcomes = dict(report["outcomes"])
-        if outcomes.pop(canary, "") != "failed" or canary not in report["asserted"]:
-            return TestRun({}, fault="a planted test that must fail did not fail")
-        asserted = frozenset(report["asserted"]) - {canary}
-        lines, branches = _coverage(report["files"])
-        package = self.policy.package_folder + "/"
-        missing = [p for p in tree if p.startswith(package) and p.endswith(".py") and p not in lines]
-        for absent in missing if cover else ():
-            lines[absent] = (frozenset({1}) if tree[absent].strip() else frozenset(), frozenset())
-        return TestRun(outcomes, asserted, "", lines, branches)
+    def test(self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False) -> TestRun:
+        """Run the tests of a tree, all or some, in written or shuffled order."""
+        ...
 
     def unreached(self, tree: Tree, places: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Plant a raise at each place inside a function; return those at which no test then fails.
-
-        What runs at import alone is definitions and constants, by the static policy.
-        """
-        called = {path: inside_functions(tree, path) for path in {path for path, _ in places}}
-        places = [(path, line) for path, line in places if line in called[path]]
-        if not places:
-            return []
-        report = self._run(with_probes(tree, places), changes=len(places), any_failure=True)
-        if isinstance(report, str):
-            return list(places)
-        seen = report["planted"]
-        return [place for number, place in enumerate(places) if seen.get(str(number)) not in ("killed", "crashed")]
+        """Return the places where a planted raise makes no test fail."""
+        ...
 
     def mutants(
         self,
@@ -97,197 +40,26 @@ class SandboxBench:
         most: int,
         only: Sequence[str] = (),
     ) -> tuple[int, int]:
-        """Return how many mutants of these lines died by an assertion of a test, and how many there were."""
-        chosen, ends = self.mutate(tree, lines, seed=seed, most=most, only=only)
-        return sum(end == "killed" for end in ends), len(chosen)
+        """Mutate these lines; return how many mutants died by an assertion, and how many there were."""
+        ...
 
-    def mutate(
-        self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
-    ) -> tuple[list[Mutant], list[str]]:
-        """Return the mutants of these lines and how each ended: killed, crashed, survived or unreached."""
-        chosen, planted = mutants(tree, lines, seed=seed, most=most)
-        if not chosen:
-            return [], []
-        report = self._run(planted, only=only, changes=len(chosen))
-        ends = {} if isinstance(report, str) else report["planted"]
-        return chosen, [str(ends.get(str(number), "unreached")) for number in range(len(chosen))]
-
-    @contextmanager
-    def worker(self, tree: Tree, params: Mapping[str, Any]) -> Iterator[_GateWorker]:
-        """Start the strategy of a tree: its source alone is in the sandbox's reach."""
-        with _folder() as place:
-            visible = {path: data for path, data in tree.items() if path.startswith(f"{self.policy.layout.source}/")}
-            Tree(visible).write(place)
-            given = dict(params) or _parameters(tree, self.policy)
-            try:
-                worker = Worker.start(
-                    self.sandbox,
-                    self.environment.worker_python,
-                    place,
-                    given,
-                    seed=0,
-                    capital=self.policy.acceptance.capital,
-                    limits=self._limits(),
-                    seconds=self.policy.sandbox.seconds,
-                )
-            except WorkerFailure as failure:
-                raise WorkerFault(str(failure)) from failure
-            try:
-                yield _GateWorker(worker)
-            finally:
-                worker.close()
-
-    # -- inside
-
-    def _run(
-        self,
-        tree: Tree,
-        *,
-        only: Sequence[str] = (),
-        shuffle: int | None = None,
-        cover: bool = False,
-        changes: int = 0,
-        any_failure: bool = False,
-    ) -> dict[str, Any] | str:
-        """Run one job; return its report, or how it went wrong."""
-        layout = self.policy.layout
-        with _folder() as place:
-            root, scratch, ini = place / "tree", place / "scratch", place / "pytest.ini"
-            tree.write(root)
-            scratch.mkdir(mode=0o777)
-            scratch.chmod(0o777)
-            ini.write_text(INI)
-            nonce = secrets.token_hex(16)
-            job = {
-                "tree": str(root),
-                "scratch": str(scratch),
-                "source": layout.source,
-                "package": self.policy.package_folder,
-                "tests": layout.tests,
-                "ini": str(ini),
-                "only": list(only),
-                "shuffle": shuffle,
-                "cover": cover,
-                "changes": changes,
-                "any_failure": any_failure,
-                "nonce": nonce,
-            }
-            process = self.sandbox.start(
-                self.environment.python,
-                TESTING,
-                [json.dumps(job)],
-                readable=[place, TESTING],
-                writable=[scratch],
-                limits=self._limits(),
-            )
-            try:
-                process.channel.settimeout(self.policy.sandbox.seconds)
-                report = _report(process.channel.recv, nonce, root)
-                if report["code"] not in (0, 1, 5):
-                    raise ValueError(f"pytest ended with {report['code']}")
-                return report
-            except TimeoutError:
-                return f"no report within {self.policy.sandbox.seconds:g} seconds"
-            except (OSError, ValueError, KeyError) as error:
-                process.kill()
-                return f"{error or type(error).__name__}; it printed: {process.output()[-600:]!r}"
-            finally:
-                process.close()
-
-    def _limits(self) -> Limits:
-        rules = self.policy.sandbox
-        return Limits(
-            memory_bytes=rules.memory_mb << 20,
-            cpu_seconds=rules.cpu_seconds,
-            processes=rules.processes,
-            file_bytes=rules.file_mb << 20,
-            output_bytes=rules.output_bytes,
-        )
+    def worker(self, tree: Tree, params: Mapping[str, Any]) -> AbstractContextManager[Worker]:
+        """Start the strategy of a tree: its source and parameters only."""
+        ...
 
 
-class _GateWorker:
-    """A worker as the gate's acceptance speaks to it."""
+def open_bench(environment: GateEnvironment | None, policy: Policy) -> Bench:
+    """Open the strongest sandbox of this machine and try its canaries.
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._symbols: dict[tuple[str, ...], tuple[str, ...]] = {}
+    Raises:
+        NoBench: there is none of the strength that the policy demands, or no interpreters were named.
+    """
+    from guardrails.sandbox import Sandbox, SandboxError
+    from guardrails.sandboxed import SandboxBench
 
-    def session(self, day: date, symbols: Sequence[str], columns: Mapping[str, Sequence[float]]) -> None:
-        from array import array
-
-        names = self._symbols.setdefault(tuple(symbols), tuple(symbols))
-        table = {name: array("d", columns[name]) for name in BARS}
-        self._guarded(lambda: self._worker.show(day.isoformat(), names, table))
-
-    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
-        told = (str(portfolio["date"]), float(portfolio["equity"]), float(portfolio["cash"]), portfolio["shares"])
-        answer: dict[str, Any] = self._guarded(lambda: self._worker.decide(*told))
-        return answer
-
-    def call(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        return self._guarded(lambda: self._worker.call(function, args, kwargs))
-
-    @staticmethod
-    def _guarded(act: Callable[[], Any]) -> Any:
-        try:
-            return act()
-        except WorkerFailure as failure:
-            raise WorkerFault(str(failure)) from failure
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """Give a folder that a sandboxed process of another user may enter, and take it away again."""
-    place = Path(tempfile.mkdtemp(prefix="guardrails-"))
-    place.chmod(0o755)
+    if environment is None:
+        raise NoBench("Expected the interpreters of the gate, was none: see --python and --worker-python.")
     try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def _report(receive: Callable[[int], bytes], nonce: str, root: Path) -> dict[str, Any]:
-    """Read and check the one report of a run."""
-
-    def read(size: int) -> bytes:
-        parts = []
-        while size:
-            part = receive(min(size, 1 << 20))
-            if not part:
-                raise ValueError("the run ended before its report")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-    size = int.from_bytes(read(4), "little")
-    if size > MOST_REPORT:
-        raise ValueError(f"a report of {size} bytes")
-    report: dict[str, Any] = json.loads(read(size))
-    if not isinstance(report, dict) or report.get("nonce") != nonce:
-        raise ValueError("a report without the nonce of this run")
-    if report["fault"]:
-        raise ValueError(str(report["fault"]))
-    prefix = re.compile(r"^(\.\./)*" + re.escape(str(root).lstrip("/")) + "/")
-    clean = {prefix.sub("", str(name)): str(outcome) for name, outcome in report["outcomes"].items()}
-    report["outcomes"] = clean
-    report["asserted"] = [prefix.sub("", str(name)) for name in report["asserted"]]
-    return report
-
-
-def _coverage(
-    files: Mapping[str, Any],
-) -> tuple[dict[str, tuple[frozenset[int], frozenset[int]]], dict[str, tuple[frozenset[Any], frozenset[Any]]]]:
-    lines: dict[str, tuple[frozenset[int], frozenset[int]]] = {}
-    branches: dict[str, tuple[frozenset[Any], frozenset[Any]]] = {}
-    for path, entry in files.items():
-        done, missed = frozenset(entry["executed_lines"]), frozenset(entry["missing_lines"])
-        taken = frozenset(map(tuple, entry["executed_branches"]))
-        left = frozenset(map(tuple, entry["missing_branches"]))
-        lines[path], branches[path] = (done | missed, done), (taken | left, taken)
-    return lines, branches
-
-
-def _parameters(tree: Tree, policy: Policy) -> dict[str, Any]:
-    path = policy.layout.parameters
-    found = tomllib.loads(tree[path].decode("utf-8")).get("parameters", {}) if path in tree else {}
-    return dict(found)
+        return SandboxBench(Sandbox.choose(policy.sandbox.minimum), environment, policy)
+    except SandboxError as error:
+        raise NoBench(str(error)) from error

@@ -26,18 +26,14 @@ class Bars:
     def scaled(self, factor: float) -> Bars:
         """Return the session with prices and dividends times a factor, and volume divided by it."""
         power = dict.fromkeys(("open", "high", "low", "close", "dividend"), factor) | {"volume": 1.0 / factor}
-        columns = {
-            name: [value * power.get(name, 1.0) for value in row] for name, row in self.columns.items()
-        }
+        columns = {name: [value * power.get(name, 1.0) for value in row] for name, row in self.columns.items()}
         return replace(self, columns=columns)
 
 
 def market(seed: int, sessions: int, symbols: int) -> list[Bars]:
     """Return sessions on weekdays, oldest first. The same seed gives the same market on every Python."""
     chance = random.Random(seed)
-    letters = sorted(
-        {"".join(chance.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(4)) for _ in range(symbols)}
-    )
+    letters = sorted({"".join(chance.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(4)) for _ in range(symbols)})
     day = date(1990, 1, 1) + timedelta(weeks=chance.randrange(1_500))
     state = {}
     for at, name in enumerate(letters):

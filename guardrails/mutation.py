@@ -95,9 +95,7 @@ class _Probes(ast.NodeTransformer):
         return [ast.If(_on(number), [raised], []), statement]
 
 
-def mutants(
-    tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int
-) -> tuple[list[Mutant], Tree]:
+def mutants(tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int) -> tuple[list[Mutant], Tree]:
     """Return up to `most` mutants of the given lines, drawn by the seed, and the tree in which all of them sleep."""
     found: list[Mutant] = []
     for path in sorted(lines):

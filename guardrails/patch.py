@@ -24,7 +24,16 @@ from guardrails.policy import Limits, PhaseName, Policy
 from guardrails.tree import MODE, Tree, TreeError
 from guardrails.verdict import Finding
 
-__all__ = ["Patch", "Tree", "TreeError", "apply_patch", "canonical_diff", "judge_patch", "parse_patch"]
+__all__ = [
+    "Patch",
+    "Tree",
+    "TreeError",
+    "apply_patch",
+    "canonical_diff",
+    "changed_lines",
+    "judge_patch",
+    "parse_patch",
+]
 
 Action = Literal["edit", "create", "delete"]
 NO_NEWLINE = b"\\ No newline at end of file"
@@ -40,8 +49,7 @@ REFUSED_HEADERS = (
     (re.compile(rb"GIT binary patch|Binary files |literal \d|delta \d"), "GR105"),
 )
 ALLOWED_HEADERS = re.compile(
-    rb"(new|deleted) file mode %b|index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}( %b)?"
-    % (MODE.encode(), MODE.encode())
+    rb"(new|deleted) file mode %b|index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}( %b)?" % (MODE.encode(), MODE.encode())
 )
 
 
@@ -83,18 +91,21 @@ class PatchError(Exception):
         self.item = item
 
 
-def _refuse(code: str, line: int, reason: str, path: str = "") -> PatchError:
-    return PatchError(finding(code, path, line, reason))
+def _refuse(code: str, line: int, was: str, path: str = "", expected: str = "") -> PatchError:
+    return PatchError(finding(code, path, line, was, expected))
 
 
-def judge_patch(tree: Tree, data: bytes, phase: PhaseName, policy: Policy) -> Patch:
-    """Read, apply and judge a patch, on the diff and on the tree that results. Writes nothing."""
+def judge_patch(tree: Tree, data: bytes, phase: PhaseName, policy: Policy, *, enforce: bool = True) -> Patch:
+    """Read, apply and judge a patch, on the diff and on the tree that results. Writes nothing.
+
+    Without `enforce` only what cannot be applied is refused: that is for measuring what this layer is worth.
+    """
     repairs: list[str] = []
     try:
         files = parse_patch(data, policy.limits, repairs)
     except PatchError as refused:
         return Patch((refused.item,), tuple(repairs))
-    findings = _judge_paths(tree, files, phase, policy)
+    findings = _judge_paths(tree, files, phase, policy, enforce)
     if findings:
         return Patch(tuple(findings), tuple(repairs))
     try:
@@ -102,18 +113,17 @@ def judge_patch(tree: Tree, data: bytes, phase: PhaseName, policy: Policy) -> Pa
     except PatchError as refused:
         return Patch((refused.item,), tuple(repairs))
     changed = tuple(sorted(item.path for item in files))
-    for path in changed:
+    for path in changed if enforce else ():
         if path in result:
             findings += judge_text(path, result[path], policy)
             findings += _judge_rewrite(path, tree.get(path), result[path], policy.limits)
-    if policy.layout.parameters in changed:
+    if enforce and policy.layout.parameters in changed:
         findings += judge_parameters(tree.get(policy.layout.parameters, b""), result, policy)
-    findings += [finding("GR108", path, 0, reason) for path, reason in collisions(tree, result)]
+    if enforce:
+        findings += [finding("GR108", path, 0, reason) for path, reason in collisions(tree, result)]
     canonical = canonical_diff(tree, result)
     if not findings and not _same_everywhere(tree, result, canonical, policy.limits):
-        findings.append(
-            finding("GR115", "", 0, "The canonical diff does not lead to the tree that was judged.")
-        )
+        findings.append(finding("GR115", "", 0, "The canonical diff does not lead to the tree that was judged."))
     return Patch(tuple(findings), tuple(repairs), result, canonical, changed)
 
 
@@ -124,7 +134,7 @@ def parse_patch(data: bytes, limits: Limits, repairs: list[str]) -> tuple[FilePa
     files = reader.read()
     for path, count in Counter(item.path for item in files).items():
         if count > 1:
-            raise _refuse("GR107", 0, f"Expected each path once, was {path!r} {count} times.", path)
+            raise _refuse("GR107", 0, f"{path!r} {count} times", path)
     hunks = sum(len(item.hunks) for item in files)
     changed = sum(_size(hunk) for item in files for hunk in item.hunks)
     for what, value, most in (
@@ -133,11 +143,11 @@ def parse_patch(data: bytes, limits: Limits, repairs: list[str]) -> tuple[FilePa
         ("changed lines", changed, limits.changed_lines),
     ):
         if value > most:
-            raise _refuse("GR102", 0, f"Expected at most {most} {what}, was {value}.")
+            raise _refuse("GR102", 0, f"{value}", expected=f"at most {most} {what}")
     if not files:
-        raise _refuse("GR114", 0, "Expected at least one changed file, was none.")
+        raise _refuse("GR114", 0, "none")
     if not reader.repaired and not agrees(b"\n".join(lines) + b"\n", files):
-        raise _refuse("GR115", 0, "Two parsers read this patch differently.")
+        raise _refuse("GR115", 0, "two")
     return files
 
 
@@ -148,18 +158,18 @@ def _size(hunk: Hunk) -> int:
 
 def _envelope(data: bytes, limits: Limits, repairs: list[str]) -> list[bytes]:
     if len(data) > limits.patch_bytes:
-        raise _refuse("GR102", 0, f"Expected at most {limits.patch_bytes} bytes, was {len(data)}.")
+        raise _refuse("GR102", 0, f"{len(data)}", expected=f"at most {limits.patch_bytes} bytes")
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _refuse("GR116", 0, f"Expected UTF-8, was a bad byte at {error.start}.") from None
+        raise _refuse("GR116", 0, f"a bad byte at {error.start}") from None
     if b"\r\n" in data:
         data = data.replace(b"\r\n", b"\n")
         repairs.append("line endings: CRLF to LF")
     if b"\0" in data or b"\r" in data:
-        raise _refuse("GR116", 0, "Expected plain text, was a NUL or a lone carriage return.")
+        raise _refuse("GR116", 0, "a NUL or a lone carriage return")
     if data.startswith(b"\xef\xbb\xbf"):
-        raise _refuse("GR117", 1, "Expected no byte order mark, was one.")
+        raise _refuse("GR117", 1, "one")
     if data and not data.endswith(b"\n"):
         data += b"\n"
         repairs.append("final newline: added")
@@ -195,7 +205,7 @@ class _Reader:
         header = GIT_HEADER.fullmatch(self._line())
         if header:
             if header[1] != header[2]:
-                raise _refuse("GR104", start, f"Expected one path, was {header[1]!r} and {header[2]!r}.")
+                raise _refuse("GR104", start, f"{header[1]!r} and {header[2]!r}")
             announced = self._path(header[1], start)
             self.at += 1
             while self._line() and not self._line().startswith((b"--- ", b"diff --git ", b"@@")):
@@ -209,21 +219,17 @@ class _Reader:
             if not self._line().startswith(b"--- "):
                 if created and not self._line().startswith(b"@@"):
                     return FilePatch(announced, "create", (), start)
-                raise _refuse(
-                    "GR101", self.at + 1, "Expected '--- a/PATH' and '+++ b/PATH' after 'diff --git'."
-                )
+                raise _refuse("GR101", self.at + 1, "a header without '--- a/PATH' and '+++ b/PATH'")
         if not (self._line().startswith(b"--- ") and self._line(1).startswith(b"+++ ")):
             self._extended(self._line())
-            raise _refuse("GR101", self.at + 1, f"Expected a file header, was {_show(self._line())}.")
+            raise _refuse("GR101", self.at + 1, _show(self._line()))
         path, action = self._paths(announced, created, deleted)
         self.at += 2
         hunks = []
         while self._line().startswith(b"@@"):
             hunks.append(self._hunk())
         if not hunks:
-            raise _refuse(
-                "GR101", self.at + 1, f"Expected a hunk after the header of {path!r}, was none.", path
-            )
+            raise _refuse("GR101", self.at + 1, "a file header without a hunk", path)
         return FilePatch(path, action, tuple(hunks), start)
 
     def _extended(self, line: bytes) -> None:
@@ -231,14 +237,14 @@ class _Reader:
             return
         for pattern, code in REFUSED_HEADERS:
             if pattern.match(line):
-                raise _refuse(code, self.at + 1, f"Expected a plain text change, was {_show(line)}.")
-        raise _refuse("GR101", self.at + 1, f"Expected a line of a unified diff, was {_show(line)}.")
+                raise _refuse(code, self.at + 1, _show(line))
+        raise _refuse("GR101", self.at + 1, _show(line))
 
     def _path(self, raw: bytes, line: int) -> str:
         path = raw.decode("utf-8")
         fault = path_fault(path)
         if fault:
-            raise _refuse("GR106", line, f"{fault}: {path!r}.", path)
+            raise _refuse("GR106", line, f"{path!r}", path, fault)
         return path
 
     def _paths(self, announced: str, created: bool, deleted: bool) -> tuple[str, Action]:
@@ -248,28 +254,21 @@ class _Reader:
         for raw, prefix in ((old, b"a/"), (new, b"b/")):
             if raw != b"/dev/null":
                 if not raw.startswith(prefix):
-                    raise _refuse("GR106", line, f"Expected '{prefix.decode()}PATH', was {_show(raw)}.")
+                    raise _refuse("GR106", line, _show(raw), expected=f"'{prefix.decode()}PATH'")
                 paths.append(self._path(raw[2:], line))
         if not paths:
-            raise _refuse("GR106", line, "Expected a path, was /dev/null on both sides.")
+            raise _refuse("GR106", line, "/dev/null on both sides")
         if len({*paths, *([announced] if announced else [])}) > 1:
-            raise _refuse(
-                "GR104",
-                line,
-                f"Expected one path throughout, was {', '.join({*paths, announced})}.",
-                paths[0],
-            )
+            raise _refuse("GR104", line, f"{', '.join({*paths, announced})}", paths[0])
         if (created and action != "create") or (deleted and action != "delete"):
-            raise _refuse(
-                "GR101", line, f"Expected headers that agree, was {action} against 'file mode'.", paths[0]
-            )
+            raise _refuse("GR101", line, f"{action} against 'file mode'", paths[0])
         return paths[0], action
 
     def _hunk(self) -> Hunk:
         start, line = self.at + 1, self._line()
         header = HUNK_HEADER.fullmatch(line)
         if header is None and BARE_HEADER.fullmatch(line) is None:
-            raise _refuse("GR101", start, f"Expected '@@ -L,N +L,N @@', was {_show(line)}.")
+            raise _refuse("GR101", start, _show(line))
         self.at += 1
         body = None
         if header:
@@ -288,7 +287,7 @@ class _Reader:
                     side.append(text + (b"" if ended else b"\n"))
         for side in sides:
             if any(not text.endswith(b"\n") for text in side[:-1]):
-                raise _refuse("GR101", start, "Expected 'No newline at end of file' on the last line only.")
+                raise _refuse("GR101", start, "an end of file before the last line")
         return Hunk(tuple(sides[0]), tuple(sides[1]), start)
 
     def _body_line(self, line: bytes) -> tuple[bytes, bytes] | None:
@@ -303,9 +302,7 @@ class _Reader:
         if at >= len(self.lines):
             return True
         line, after = self.lines[at], self.lines[at + 1] if at + 1 < len(self.lines) else b""
-        return line.startswith((b"@@", b"diff --git ")) or (
-            line.startswith(b"--- ") and after.startswith(b"+++ ")
-        )
+        return line.startswith((b"@@", b"diff --git ")) or (line.startswith(b"--- ") and after.startswith(b"+++ "))
 
     def _counted(self, old: int, new: int) -> list[tuple[bytes, bytes]] | None:
         """Read as many lines as the header claims; None where the claim does not fit."""
@@ -334,9 +331,7 @@ class _Reader:
         while not self._boundary(self.at):
             item = self._body_line(self._line())
             if item is None:
-                raise _refuse(
-                    "GR101", self.at + 1, f"Expected a line with ' ', '+' or '-', was {_show(self._line())}."
-                )
+                raise _refuse("GR101", self.at + 1, _show(self._line()))
             body.append(item)
             blank = 0 if self._line() else blank + 1
             self.at += 1
@@ -347,19 +342,18 @@ def _show(line: bytes) -> str:
     return ascii(line[:80].decode("utf-8", "replace"))
 
 
-def _judge_paths(tree: Tree, files: Sequence[FilePatch], phase: PhaseName, policy: Policy) -> list[Finding]:
+def _judge_paths(
+    tree: Tree, files: Sequence[FilePatch], phase: PhaseName, policy: Policy, enforce: bool
+) -> list[Finding]:
     findings = []
     codes = {"edit": "GR109", "create": "GR110", "delete": "GR111"}
     for item in files:
         present = item.path in tree
         if present == (item.action == "create"):
             state = "there already" if present else "absent"
-            findings.append(
-                finding("GR121", item.path, item.line, f"Cannot {item.action}: the file is {state}.")
-            )
-        elif not policy.may(item.action, item.path, phase):
-            reason = f"The {phase} phase may not {item.action} {item.path!r}."
-            findings.append(finding(codes[item.action], item.path, item.line, reason))
+            findings.append(finding("GR121", item.path, item.line, f"Cannot {item.action}: the file is {state}."))
+        elif enforce and not policy.may(item.action, item.path, phase):
+            findings.append(finding(codes[item.action], item.path, item.line, f"{item.path!r} in {phase}"))
     return findings
 
 
@@ -369,14 +363,7 @@ def _judge_rewrite(path: str, before: bytes | None, after: bytes, limits: Limits
     old, new = before.splitlines(), after.splitlines()
     kept = sum((Counter(old) & Counter(new)).values())
     if len(old) >= limits.rewrite_lines and kept < (1 - limits.rewrite_share) * len(old):
-        return [
-            finding(
-                "GR119",
-                path,
-                0,
-                f"Expected a targeted edit, was {len(old) - kept} of {len(old)} lines replaced.",
-            )
-        ]
+        return [finding("GR119", path, 0, f"{len(old) - kept} of {len(old)} lines replaced")]
     return []
 
 
@@ -394,37 +381,23 @@ def _apply_file(item: FilePatch, data: bytes) -> bytes | None:
     lines, result, done = split_lines(data), [], 0
     for hunk in item.hunks:
         if hunk.old == hunk.new:
-            raise _refuse("GR114", hunk.line, "Expected a hunk that changes something, was none.", item.path)
+            raise _refuse("GR114", hunk.line, "none", item.path)
         places = _places(lines, hunk.old)
         if not places:
-            raise _refuse("GR112", hunk.line, _mismatch(lines, hunk.old), item.path)
+            raise _refuse("GR112", hunk.line, *_mismatch(lines, hunk.old, item.path))
         if len(places) > 1:
             where = ", ".join(str(place + 1) for place in places[:5])
-            raise _refuse(
-                "GR113",
-                hunk.line,
-                f"Expected one place for this hunk, was {len(places)}: lines {where}.",
-                item.path,
-            )
+            raise _refuse("GR113", hunk.line, f"{len(places)}: lines {where}", item.path)
         if places[0] < done:
-            raise _refuse(
-                "GR122", hunk.line, "Expected hunks in file order and apart, was an overlap.", item.path
-            )
+            raise _refuse("GR122", hunk.line, "an overlap", item.path)
         result += lines[done : places[0]] + list(hunk.new)
         done = places[0] + len(hunk.old)
     result += lines[done:]
     if any(not line.endswith(b"\n") for line in result[:-1]):
-        raise _refuse(
-            "GR101",
-            item.line,
-            "Expected text after a line without a newline to be its continuation.",
-            item.path,
-        )
+        raise _refuse("GR101", item.line, "text after a line without a newline", item.path)
     if item.action == "delete":
         if result:
-            raise _refuse(
-                "GR101", item.line, "Expected a deletion to remove every line, was a rest.", item.path
-            )
+            raise _refuse("GR101", item.line, "a rest", item.path)
         return None
     return b"".join(result)
 
@@ -436,7 +409,7 @@ def _places(lines: list[bytes], old: tuple[bytes, ...]) -> list[int]:
     return [at for at in range(last + 1) if lines[at] == old[0] and tuple(lines[at : at + len(old)]) == old]
 
 
-def _mismatch(lines: list[bytes], old: tuple[bytes, ...]) -> str:
+def _mismatch(lines: list[bytes], old: tuple[bytes, ...], path: str) -> tuple[str, str, str]:
     """Say at the nearest place what was expected and what stands there."""
     best, place = -1, 0
     for at in range(len(lines)):
@@ -446,8 +419,8 @@ def _mismatch(lines: list[bytes], old: tuple[bytes, ...]) -> str:
     for offset, wanted in enumerate(old):
         there = lines[place + offset] if place + offset < len(lines) else b"(end of file)"
         if there != wanted:
-            return f"Expected {_show(wanted)} at line {place + offset + 1}, was {_show(there)}."
-    return "Expected the hunk's lines in the file, was none of them."
+            return _show(there), path, f"{_show(wanted)} at line {place + offset + 1}"
+    return "none of them", path, ""
 
 
 def canonical_diff(base: Tree, result: Tree) -> bytes:
@@ -480,13 +453,21 @@ def _canonical_hunks(old: list[bytes], new: list[bytes]) -> list[bytes]:
         context *= 2
 
 
+def changed_lines(base: Tree, result: Tree) -> dict[str, set[int]]:
+    """Return by path the line numbers of the result that are new or changed."""
+    changed = {}
+    for path in result:
+        if result[path] != base.get(path):
+            codes = _opcodes(split_lines(base.get(path, b"")), split_lines(result[path]))
+            changed[path] = {n + 1 for tag, _, _, a, b in codes if tag != "equal" for n in range(a, b)}
+    return changed
+
+
 Opcode = tuple[str, int, int, int, int]
 
 
 def _opcodes(old: list[bytes], new: list[bytes]) -> list[Opcode]:
-    head = next(
-        (i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new))
-    )
+    head = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     pairs = zip(reversed(old[head:]), reversed(new[head:]), strict=False)
     rest = min(len(old), len(new)) - head
     tail = next((i for i, (a, b) in enumerate(pairs) if a != b), rest)
@@ -564,9 +545,7 @@ def agrees(data: bytes, files: Sequence[FilePatch]) -> bool:
             return False
         for hunk, mine in zip(theirs, ours.hunks, strict=True):
             for kinds, side in (("- ", mine.old), ("+ ", mine.new)):
-                lines = [
-                    line.value.rstrip("\n") for line in hunk if line.line_type and line.line_type in kinds
-                ]
+                lines = [line.value.rstrip("\n") for line in hunk if line.line_type and line.line_type in kinds]
                 if lines != [line.decode().rstrip("\n") for line in side]:
                     return False
     return True

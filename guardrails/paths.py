@@ -13,16 +13,16 @@ DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 
 def path_fault(path: str) -> str:
-    """Say what is wrong with a path of a patch, or return an empty string."""
+    """Return what a path of a patch had to be, or an empty string where it is."""
     if len(path) > 200 or path.count("/") > 12:
-        return "Expected a short path, was a long one"
+        return "a short path"
     for part in path.split("/"):
         if part in ("", ".", ".."):
-            return "Expected a path inside the tree without empty, '.' or '..' parts, was"
+            return "a path inside the tree without empty, '.' or '..' parts"
         if PART.fullmatch(part) is None or part.endswith("."):
-            return "Expected ASCII letters, digits, '_', '-' and '.' in each part, was"
+            return "ASCII letters, digits, '_', '-' and '.' in each part"
         if re.fullmatch(r"\.?git(~\d|\..*)?", part, re.IGNORECASE) or DEVICES.fullmatch(part):
-            return "Expected no version-control or device name, was"
+            return "no version-control or device name"
     return ""
 
 
@@ -33,18 +33,15 @@ def collisions(base: Tree, result: Tree) -> Iterator[tuple[str, str]]:
     for path in sorted(result, key=lambda item: (item not in base, item)):
         new, key = path not in base, _fold(path)
         if key in seen and new:
-            yield path, f"Expected a name of its own, was one that meets {seen[key]!r}."
+            yield path, f"one that meets {seen[key]!r}"
         elif key in folders and new:
-            yield path, f"Expected a name of its own, was the folder of {folders[key]!r}."
+            yield path, f"the folder of {folders[key]!r}"
         elif new and key.endswith(".py") and key[:-3] in folders:
-            yield (
-                path,
-                f"Expected one module of this name, was the package of {folders[key[:-3]]!r} beside it.",
-            )
+            yield (path, f"a module beside the package of {folders[key[:-3]]!r}")
         elif new and any(_fold(path[:at]) in seen for at in _slashes(path)):
-            yield path, "Expected a folder, was a file of that name in the way."
+            yield path, "a folder where a file is"
         elif new and any(_fold(path[:at]) + ".py" in seen for at in _slashes(path)):
-            yield path, "Expected one module of this name, was a module beside the new package."
+            yield path, "a package beside a module"
         seen.setdefault(key, path)
 
 

@@ -68,8 +68,7 @@ class Anchors:
 def area(path: str, policy: Policy) -> str:
     """Return the area of a path. A path that both phases could edit is in neither."""
     logic, tests = (
-        any(policy.may(action, path, phase) for action in ("edit", "create", "delete"))
-        for phase in ("logic", "tests")
+        any(policy.may(action, path, phase) for action in ("edit", "create", "delete")) for phase in ("logic", "tests")
     )
     if logic == tests:
         return "rest"
@@ -123,9 +122,7 @@ class Lock:
     def move(self, to: State, tree: Tree, policy: Policy) -> tuple[Lock, Transition]:
         """Go to the next state. The tree must be the one that the last step left."""
         if to is not State.ABANDONED and to not in WAYS.get(self.state, ()):
-            raise LockViolation(
-                f"Expected a way on from {self.state.value!r}, was {to.value!r}: open a new cycle."
-            )
+            raise LockViolation(f"Expected a way on from {self.state.value!r}, was {to.value!r}: open a new cycle.")
         if self.state in (State.COMMITTED, State.ABANDONED):
             raise LockViolation(f"Expected an open cycle, was {self.state.value!r}: open a new one.")
         self._check(tree, policy)
@@ -145,9 +142,7 @@ class Lock:
         if writable is None:
             raise LockViolation(f"Expected a writable phase, was {self.state.value!r}.")
         if self.attempts_left <= 0 or cost > self.budget_left:
-            raise LockViolation(
-                f"Expected attempts and budget, was {self.attempts_left} and {self.budget_left}."
-            )
+            raise LockViolation(f"Expected attempts and budget, was {self.attempts_left} and {self.budget_left}.")
         left = replace(self, attempts_left=self.attempts_left - 1, budget_left=self.budget_left - cost)
         if not passed:
             lock, transition = left._step("refused", self.state, self.anchors, self.tree, verdict)
@@ -155,22 +150,16 @@ class Lock:
         anchors = Anchors.of(after, policy)
         foreign = self.anchors.changed(anchors) - {writable}
         if foreign:
-            raise LockViolation(
-                f"Expected changes of {writable} only, was a change of {', '.join(sorted(foreign))}."
-            )
+            raise LockViolation(f"Expected changes of {writable} only, was a change of {', '.join(sorted(foreign))}.")
         lock, transition = left._step("accepted", self.state, anchors, after.digest(), verdict)
         return lock, transition, after
 
     def _check(self, tree: Tree, policy: Policy) -> None:
         changed = self.anchors.changed(Anchors.of(tree, policy))
         if changed or tree.digest() != self.tree:
-            raise LockViolation(
-                f"Expected the anchored tree, was a change of {', '.join(sorted(changed)) or 'it'}."
-            )
+            raise LockViolation(f"Expected the anchored tree, was a change of {', '.join(sorted(changed)) or 'it'}.")
 
-    def _step(
-        self, event: str, to: State, anchors: Anchors, tree: str, verdict: str = ""
-    ) -> tuple[Lock, Transition]:
+    def _step(self, event: str, to: State, anchors: Anchors, tree: str, verdict: str = "") -> tuple[Lock, Transition]:
         lock = replace(self, state=to, anchors=anchors, tree=tree, step=self.step + 1)
         return lock, Transition(self.cycle, lock.step, event, self.state, to, tree, anchors, verdict)
 

@@ -7,9 +7,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-UNREAD = frozenset(
-    {".git", "__pycache__", ".venv", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
-)
+UNREAD = frozenset({".git", "__pycache__", ".venv", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 MODE = "100644"
 
 
@@ -48,9 +46,7 @@ class Tree(Mapping[str, bytes]):
 
     def under(self, folder: str) -> Tree:
         """Return the files below a folder, their paths kept."""
-        return Tree(
-            {path: data for path, data in self._files.items() if path.startswith(folder.rstrip("/") + "/")}
-        )
+        return Tree({path: data for path, data in self._files.items() if path.startswith(folder.rstrip("/") + "/")})
 
     def write(self, folder: Path) -> None:
         """Write every file below a folder, which must be empty or absent."""
@@ -81,6 +77,4 @@ def _walk(folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
         elif stat.S_ISREG(mode):
             yield f"{prefix}{entry.name}", entry.read_bytes()
         else:
-            raise TreeError(
-                f"Expected plain files and folders, was a special file or link: {prefix}{entry.name!r}."
-            )
+            raise TreeError(f"Expected plain files and folders, was a special file or link: {prefix}{entry.name!r}.")

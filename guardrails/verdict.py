@@ -64,8 +64,8 @@ class Verdict:
 
     @property
     def allowed(self) -> bool:
-        """Say whether the patch may go on."""
-        return self.decision == "pass"
+        """Say whether the patch may go on: everything passed, and no layer was left out for an ablation."""
+        return self.decision == "pass" and all(stage.status == "pass" for stage in self.stages)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values, times included."""
@@ -86,9 +86,7 @@ class Verdict:
         Which hidden layer refused, at which test, line or seed, would teach the next attempt to fit it.
         """
         shown = [dataclasses.asdict(item) for item in self.findings if item.layer in VISIBLE]
-        hidden = any(
-            stage.status in ("refuse", "error") for stage in self.stages if stage.name not in VISIBLE
-        )
+        hidden = any(stage.status in ("refuse", "error") for stage in self.stages if stage.name not in VISIBLE)
         hidden = hidden or any(item.layer not in VISIBLE for item in self.findings)
         view = {
             "decision": self.decision,

@@ -19,6 +19,7 @@ class Code:
 
     code: str
     title: str
+    expected: str
     why: str
     fix: str
     layer: str
@@ -43,10 +44,10 @@ def codes() -> dict[str, Code]:
     return {code: Code(code, **row) for code, row in rows.items()}
 
 
-def finding(code: str, path: str, line: int, reason: str) -> Finding:
-    """Return a finding with the fix and the layer of its code."""
+def finding(code: str, path: str, line: int, was: str, expected: str = "") -> Finding:
+    """Return a finding with the fix and the layer of its code, its reason as "Expected ..., was ..."."""
     row = codes()[code]
-    return Finding(code, path, line, reason, row.fix, row.layer)
+    return Finding(code, path, line, f"Expected {expected or row.expected}, was {was}.", row.fix, row.layer)
 
 
 def explain(code: str) -> str:

@@ -16,9 +16,7 @@ WEAK = frozenset(["isinstance", "issubclass", "callable", "hasattr", "bool"])
 WIDE = frozenset(["Exception", "BaseException"])
 
 
-def judge_tests(
-    module: Module, data: bytes, before: Module | None, index: Index, policy: Policy
-) -> list[Finding]:
+def judge_tests(module: Module, data: bytes, before: Module | None, index: Index, policy: Policy) -> list[Finding]:
     """Return the findings on one module of generated tests."""
     findings = judge_source(module, data, index, policy, "test")
     findings += _Tests(module, index, policy).run()
@@ -26,8 +24,8 @@ def judge_tests(
         after = {node.name: normalised(node) for node in _functions(module.tree.body)}
         for node in _functions(before.tree.body):
             if node.name.startswith("test") and after.get(node.name) != normalised(node):
-                reason = f"Expected {node.name!r} to stay as it was, was changed or removed."
-                findings.append(finding("GR411", module.path, node.lineno, reason))
+                expected = f"{node.name!r} to stay as it was"
+                findings.append(finding("GR411", module.path, node.lineno, "another or none", expected))
     return findings
 
 
@@ -48,10 +46,7 @@ class _Tests:
             for name, where in module.bound.items()
             for node in where
             if (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == index.package)
-            or (
-                isinstance(node, ast.Import)
-                and any(a.name.split(".")[0] == index.package for a in node.names)
-            )
+            or (isinstance(node, ast.Import) and any(a.name.split(".")[0] == index.package for a in node.names))
         }
         every = list(_functions(module.tree.body))
         self.tests = [node for node in every if node.name.startswith("test")]
@@ -64,12 +59,12 @@ class _Tests:
         for _ in self.helpers:
             self.subject |= {name for name, node in self.helpers.items() if self._derived(node, self.subject)}
 
-    def find(self, code: str, node: ast.AST, reason: str) -> None:
-        self.found.append(finding(code, self.module.path, getattr(node, "lineno", 0), reason))
+    def find(self, code: str, node: ast.AST, was: str, expected: str = "") -> None:
+        self.found.append(finding(code, self.module.path, getattr(node, "lineno", 0), was, expected))
 
     def run(self) -> list[Finding]:
         if not self.tests:
-            self.find("GR401", self.module.tree, "Expected at least one test, was none.")
+            self.find("GR401", self.module.tree, "none")
         for test in self.tests:
             self._test(test)
         for node in ast.walk(self.module.tree):
@@ -85,45 +80,33 @@ class _Tests:
         given = self._parametrised(test)
         for argument in [*test.args.args, *test.args.kwonlyargs]:
             if argument.arg not in given | self.fixtures | {"self"}:
-                self.find(
-                    "GR407", test, f"Expected parameters or fixtures of this file, was {argument.arg!r}."
-                )
+                self.find("GR407", test, f"{argument.arg!r}")
         names = set(self.subject)
         for _ in range(3):
             for node in ast.walk(test):
                 names |= set(self._spread(node, names))
         for node in ast.walk(test):
             if isinstance(node, ast.Try):
-                self.find("GR405", node, "Expected failures to reach the runner, was a try.")
+                self.find("GR405", node, "a try")
         for node in own_scope(ast.Module(test.body, [])):
             if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)):
-                self.find("GR404", node, "Expected a test that runs to its end, was a way out of it.")
+                self.find("GR404", node, "a way out of it")
         everywhere = [(node, self._strength(node, names)) for node in ast.walk(test)]
         for node, strength in everywhere:
             if strength == "always":
-                self.find("GR402", node, "Expected a check that can fail by the code under test, was none.")
+                self.find("GR402", node, "none")
         strengths = {strength for _, strength in everywhere}
         certain = {self._strength(node, names) for node in self._certain(test.body)}
         if not strengths & {"strong", "weak", "always"}:
-            self.find("GR401", test, f"Expected an assertion in {test.name!r}, was none.")
+            self.find("GR401", test, "none", f"an assertion in {test.name!r}")
         elif "strong" not in strengths and "always" not in strengths:
-            self.find(
-                "GR403",
-                test,
-                f"Expected an assertion about a value in {test.name!r}, was type or presence only.",
-            )
+            self.find("GR403", test, "type or presence only", f"an assertion about a value in {test.name!r}")
         elif "strong" in strengths and "strong" not in certain:
-            self.find(
-                "GR404",
-                test,
-                f"Expected an assertion that always runs in {test.name!r}, was conditional ones only.",
-            )
+            self.find("GR404", test, "conditional ones only", f"an assertion that always runs in {test.name!r}")
 
     def _spread(self, node: ast.AST, names: set[str]) -> Iterator[str]:
         value: ast.AST | None = (
-            getattr(node, "value", None)
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign))
-            else None
+            getattr(node, "value", None) if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) else None
         )
         targets: list[ast.AST] = []
         if isinstance(node, ast.Assign):
@@ -149,9 +132,7 @@ class _Tests:
         given: set[str] = set()
         for item in test.decorator_list:
             if not (
-                isinstance(item, ast.Call)
-                and ast.unparse(item.func).endswith("parametrize")
-                and len(item.args) >= 2
+                isinstance(item, ast.Call) and ast.unparse(item.func).endswith("parametrize") and len(item.args) >= 2
             ):
                 continue
             label, values = item.args[:2]
@@ -165,7 +146,7 @@ class _Tests:
                     values,
                 )
             if not _plenty(values):
-                self.find("GR406", item, "Expected a written list of cases, was an empty or computed one.")
+                self.find("GR406", item, "an empty or computed one")
         return given
 
     def _certain(self, body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
@@ -180,17 +161,13 @@ class _Tests:
     def _strength(self, node: ast.AST, names: set[str]) -> str:
         """Grade one node as an assertion: '', 'always', 'weak' or 'strong'."""
         if isinstance(node, ast.With):
-            raising = [
-                i.context_expr for i in node.items if "raises" in ast.unparse(i.context_expr).split("(")[0]
-            ]
+            raising = [i.context_expr for i in node.items if "raises" in ast.unparse(i.context_expr).split("(")[0]]
             if not raising:
                 return ""
             return "strong" if any(self._derived(item, names) for item in node.body) else "always"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.helpers:
             helper = self.helpers[node.func.id]
-            checks = any(
-                isinstance(item, ast.Assert) and not _always(item.test) for item in self._certain(helper.body)
-            )
+            checks = any(isinstance(item, ast.Assert) and not _always(item.test) for item in self._certain(helper.body))
             return "strong" if checks and (self._derived(node, names)) else ""
         if not isinstance(node, ast.Assert):
             return ""
@@ -204,7 +181,7 @@ class _Tests:
         if name == "raises" and node.args:
             kinds = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else [node.args[0]]
             if any(isinstance(kind, ast.Name) and kind.id in WIDE for kind in kinds):
-                self.find("GR408", node, "Expected the exception that the code states, was any.")
+                self.find("GR408", node, "any")
         most = {
             "rel": limits.relative_tolerance,
             "rel_tol": limits.relative_tolerance,
@@ -221,11 +198,7 @@ class _Tests:
             for key, value in given:
                 size = _number(value)
                 if key in most and (size is None or not size <= most[key]):
-                    self.find(
-                        "GR409",
-                        node,
-                        f"Expected a tolerance of at most {most[key]}, was {ast.unparse(value)[:40]}.",
-                    )
+                    self.find("GR409", node, f"{ast.unparse(value)[:40]}", f"a tolerance of at most {most[key]}")
 
 
 def _number(node: ast.AST) -> float | None:
@@ -242,14 +215,8 @@ def _plenty(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name, numbers = ast.unparse(node.func), [_number(item) for item in node.args]
         if name == "range" and numbers and all(item is not None for item in numbers):
-            return (
-                len(range(*(int(item) for item in numbers if item is not None))) > 0
-                if numbers[-1] != 0
-                else False
-            )
-        if name in ("enumerate", "zip", "sorted", "reversed", "list", "tuple") or name.endswith(
-            (".items", ".values")
-        ):
+            return len(range(*(int(item) for item in numbers if item is not None))) > 0 if numbers[-1] != 0 else False
+        if name in ("enumerate", "zip", "sorted", "reversed", "list", "tuple") or name.endswith((".items", ".values")):
             inner = node.args or [node.func.value if isinstance(node.func, ast.Attribute) else node]
             return all(_plenty(item) for item in inner if item is not node)
     return False
@@ -271,11 +238,7 @@ def _always(test: ast.expr) -> bool:
         if length and (_number(right), kind) in ((0.0, ast.GtE), (-1.0, ast.Gt)):
             return True
         return _loose(left, right, kind)
-    return (
-        isinstance(test, ast.UnaryOp)
-        and isinstance(test.op, ast.Not)
-        and isinstance(test.operand, ast.Constant)
-    )
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Constant)
 
 
 def _loose(left: ast.expr, right: ast.expr, kind: type[ast.cmpop]) -> bool:
@@ -293,9 +256,7 @@ def _weak(test: ast.expr) -> bool:
     """Find conditions about type or presence only."""
     if isinstance(test, ast.BoolOp):
         return (
-            all(_weak(part) for part in test.values)
-            if isinstance(test.op, ast.And)
-            else any(map(_weak, test.values))
+            all(_weak(part) for part in test.values) if isinstance(test.op, ast.And) else any(map(_weak, test.values))
         )
     if isinstance(test, ast.UnaryOp):
         return isinstance(test.operand, ast.Name)

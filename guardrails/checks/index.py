@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from guardrails.checks.codes import finding
 from guardrails.policy import Limits, Policy
@@ -66,23 +67,22 @@ def module_name(path: str, source: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@lru_cache(maxsize=512)
 def parse_module(path: str, data: bytes, limits: Limits, name: str = "") -> Module | Finding:
-    """Parse bytes into a module, or say why they cannot be judged: a check that cannot read refuses."""
+    """Parse bytes into a module, or say why they cannot be judged. Trees are shared: nobody changes them."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(data, filename=path)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return finding(
-            "GR200", path, getattr(error, "lineno", 0) or 0, f"Expected Python, was {type(error).__name__}."
-        )
+        return finding("GR200", path, getattr(error, "lineno", 0) or 0, f"{type(error).__name__}")
     count, stack = 0, [(tree, 0)]  # type: tuple[int, list[tuple[ast.AST, int]]]
     while stack:
         node, depth = stack.pop()
         count += 1
         if depth > limits.syntax_depth or count > limits.syntax_nodes:
-            reason = f"Expected at most {limits.syntax_nodes} nodes, {limits.syntax_depth} deep, was more."
-            return finding("GR201", path, getattr(node, "lineno", 0), reason)
+            expected = f"at most {limits.syntax_nodes} nodes, {limits.syntax_depth} deep"
+            return finding("GR201", path, getattr(node, "lineno", 0), "more", expected)
         stack += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
     bound: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import hashlib
 from collections.abc import Iterator
 
@@ -24,11 +23,10 @@ def judge_protected(base: Index, result: Index, policy: Policy) -> list[Finding]
         place = result.modules.get(module) or base.modules.get(module)
         path = place.path if place else ""
         if before is None or after is None:
-            findings.append(finding("GR301", path, 0, f"Expected {name} to be defined, was absent."))
+            findings.append(finding("GR301", path, 0, "absent", f"{name} to be defined"))
         elif before != after:
             line = _line(result.modules[module], qualified)
-            reason = f"Expected {name} and all that it uses to stay, was changed."
-            findings.append(finding("GR301", path, line, reason))
+            findings.append(finding("GR301", path, line, "changed", f"{name} and all that it uses to stay"))
         findings += _namesakes(base, result, module, qualified)
     return findings
 
@@ -63,28 +61,25 @@ def closure_digest(index: Index, module: str, qualified: str) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def normalised(node: ast.AST) -> str:
-    """Return a syntax tree as text, without docstrings and positions."""
-    clean = copy.deepcopy(node)
-    for item in ast.walk(clean):
-        body = getattr(item, "body", None)
-        if (
-            isinstance(item, (ast.FunctionDef, ast.ClassDef, ast.Module))
-            and body
-            and ast.get_docstring(item) is not None
-        ):
-            item.body = item.body[1:] or [ast.Pass()]
-    return ast.dump(clean)
+def normalised(node: object) -> str:
+    """Return a syntax tree as text, without docstrings, positions and the spelling of literals."""
+    if isinstance(node, list):
+        return f"[{','.join(map(normalised, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    parts = []
+    for name, value in ast.iter_fields(node):
+        documented = isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)) and name == "body"
+        if documented and ast.get_docstring(node, clean=False) is not None:  # type: ignore[arg-type]
+            value = value[1:]
+        if name not in ("kind", "type_comment"):
+            parts.append(normalised(value))
+    return f"{type(node).__name__}({','.join(parts)})"
 
 
 def _method(source: Module, owner: str, rest: str) -> tuple[ast.AST, str] | None:
     found = [node for node in source.bound[owner] if isinstance(node, ast.ClassDef)]
-    methods = [
-        node
-        for item in found
-        for node in item.body
-        if isinstance(node, ast.FunctionDef) and node.name == rest
-    ]
+    methods = [node for item in found for node in item.body if isinstance(node, ast.FunctionDef) and node.name == rest]
     if len(found) != 1 or len(methods) != 1:
         return None
     header = [ast.dump(item) for item in [*found[0].bases, *found[0].decorator_list, *found[0].keywords]]
@@ -93,9 +88,7 @@ def _method(source: Module, owner: str, rest: str) -> tuple[ast.AST, str] | None
 
 def _binding(node: ast.stmt, name: str) -> str:
     if isinstance(node, ast.ImportFrom):
-        return (
-            f"from {node.level} {node.module} {[a.name for a in node.names if (a.asname or a.name) == name]}"
-        )
+        return f"from {node.level} {node.module} {[a.name for a in node.names if (a.asname or a.name) == name]}"
     if isinstance(node, ast.Import):
         return f"import {[a.name for a in node.names if (a.asname or a.name).split('.')[0] == name]}"
     return normalised(node)
@@ -138,5 +131,5 @@ def _namesakes(base: Index, result: Index, module: str, qualified: str) -> Itera
         for node in other.bound.get(qualified, ()):
             leads = list(_leads(result, other, node, qualified)) if isinstance(node, ast.ImportFrom) else []
             if leads != [(module, qualified)]:
-                reason = f"Expected one {qualified!r}, the protected one of {module}, was another."
-                yield finding("GR302", other.path, node.lineno, reason)
+                expected = f"one {qualified!r}, the protected one of {module}"
+                yield finding("GR302", other.path, node.lineno, "another", expected)

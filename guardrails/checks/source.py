@@ -47,19 +47,13 @@ DATE_WORD = re.compile(
 )
 
 
-def judge_source(
-    module: Module, data: bytes, index: Index, policy: Policy, form: Form = "code"
-) -> list[Finding]:
+def judge_source(module: Module, data: bytes, index: Index, policy: Policy, form: Form = "code") -> list[Finding]:
     """Return the findings on one module of the resulting tree."""
     judge = _Judge(module, index, policy, form)
     judge.run()
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
         if PRAGMA.search(line):
-            judge.found.append(
-                finding(
-                    "GR230", module.path, number, f"Expected no tool directive, was {line.strip()[:60]!r}."
-                )
-            )
+            judge.found.append(finding("GR230", module.path, number, f"{line.strip()[:60]!r}"))
     return sorted(set(judge.found), key=lambda item: (item.line, item.code, item.reason))
 
 
@@ -84,12 +78,10 @@ class _Judge:
                 for name in bound_names_of(node.body)
             }
         self.attributes = self.names.plain_attributes | own
-        self.classes = index.classes | {
-            node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)
-        }
+        self.classes = index.classes | {node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)}
 
-    def find(self, code: str, node: ast.AST, reason: str) -> None:
-        self.found.append(finding(code, self.module.path, getattr(node, "lineno", 0), reason))
+    def find(self, code: str, node: ast.AST, was: str, expected: str = "") -> None:
+        self.found.append(finding(code, self.module.path, getattr(node, "lineno", 0), was, expected))
 
     # -- statements of a module or class: definitions and constants only
 
@@ -100,13 +92,11 @@ class _Judge:
                 self._import(node)
         for name, where in self.module.bound.items():
             if len(where) > 1:
-                self.find(
-                    "GR242", where[1], f"Expected {name!r} to be bound once, was bound {len(where)} times."
-                )
+                self.find("GR242", where[1], f"bound {len(where)} times", f"{name!r} to be bound once")
             if self.form == "test" and HOOK.fullmatch(name):
-                self.find("GR221", where[0], f"Expected no name that steers the test runner, was {name!r}.")
+                self.find("GR221", where[0], f"{name!r}")
             if name in self.names.all_builtins:
-                self.find("GR204", where[0], f"Expected no module-level name of a builtin, was {name!r}.")
+                self.find("GR204", where[0], f"{name!r}")
         self._definitions(body, "module")
 
     def _definitions(self, body: Sequence[ast.stmt], where: str) -> None:
@@ -116,31 +106,25 @@ class _Judge:
                 self.visit(node)
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 if where != "module":
-                    self.find("GR207", node, "Expected imports at the top of the module.")
+                    self.find("GR207", node, "one elsewhere")
             elif isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._constant_statement(node, where)
             elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-                self.find(
-                    "GR220",
-                    node,
-                    f"Expected definitions and constants, was {type(node).__name__} in a {where}.",
-                )
+                self.find("GR220", node, f"{type(node).__name__} in a {where}")
                 self.visit(node)
             elif id(node.value) not in self.docstrings and node.value.value is not ...:
-                self.find("GR240", node, "Expected a statement with an effect, was a bare constant.")
+                self.find("GR240", node, "a bare constant")
 
     def _constant_statement(self, node: ast.Assign | ast.AnnAssign, where: str) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if not all(isinstance(target, ast.Name) for target in targets):
-            self.find("GR220", node, f"Expected a plain name on the left in a {where}.")
+            self.find("GR220", node, f"a target that is no name, in a {where}")
         for target in targets:
             name = target.id if isinstance(target, ast.Name) else ""
-            if _dunder(name) and name not in (
-                {"__all__", "__version__"} if where == "module" else {"__slots__"}
-            ):
-                self.find("GR221", node, f"Expected no special name, was {name!r}.")
+            if _dunder(name) and name not in ({"__all__", "__version__"} if where == "module" else {"__slots__"}):
+                self.find("GR221", node, f"{name!r}")
         if node.value is not None and not self._constant(node.value):
-            self.find("GR220", node, f"Expected a constant, was a computation in a {where}.")
+            self.find("GR220", node, f"a computation in a {where}")
         self.visit(node)
 
     def _constant(self, node: ast.expr) -> bool:
@@ -169,11 +153,7 @@ class _Judge:
 
     def _docstring(self, body: Sequence[ast.stmt]) -> None:
         first = body[0] if body else None
-        if (
-            isinstance(first, ast.Expr)
-            and isinstance(first.value, ast.Constant)
-            and isinstance(first.value.value, str)
-        ):
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             self.docstrings.add(id(first.value))
 
     # -- imports and names
@@ -184,12 +164,10 @@ class _Judge:
                 root = alias.name.split(".")[0]
                 if root == self.index.package:
                     if alias.name not in self.index.modules:
-                        self.find("GR203", node, f"Expected a module of {root!r}, was {alias.name!r}.")
+                        self.find("GR203", node, f"{alias.name!r}", f"a module of {root!r}")
                     self.imports[alias.asname or root] = ("own_module", alias.name if alias.asname else root)
                 elif alias.name not in self.allowed or (root not in self.allowed and not alias.asname):
-                    self.find(
-                        "GR203", node, f"Expected an import from the policy's list, was {alias.name!r}."
-                    )
+                    self.find("GR203", node, f"{alias.name!r}")
                 else:
                     self.imports[alias.asname or root] = ("module", alias.name if alias.asname else root)
             return
@@ -197,22 +175,20 @@ class _Judge:
         for alias in node.names:
             bound, full = alias.asname or alias.name, f"{base}.{alias.name}"
             if alias.name == "*":
-                self.find("GR203", node, f"Expected names, was '*' from {base!r}.")
+                self.find("GR203", node, f"'*' from {base!r}")
             elif base.split(".")[0] == self.index.package:
                 if full in self.index.modules:
                     self.imports[bound] = ("own_module", full)
                 elif self._own(base, alias.name):
                     self.imports[bound] = ("own", f"{base}:{alias.name}")
                 else:
-                    self.find(
-                        "GR203", node, f"Expected a name that {base!r} itself defines, was {alias.name!r}."
-                    )
+                    self.find("GR203", node, f"{alias.name!r}", f"a name that {base!r} itself defines")
             elif full in self.allowed:
                 self.imports[bound] = ("module", full)
             elif alias.name in self.allowed.get(base, ()):
                 self.imports[bound] = ("name", full)
             else:
-                self.find("GR203", node, f"Expected an import from the policy's list, was {full!r}.")
+                self.find("GR203", node, f"{full!r}")
 
     def _base(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -273,7 +249,7 @@ class _Judge:
             handler(node)
         else:
             if type(node).__name__ not in self.names.plain_nodes:
-                self.find("GR205", node, f"Expected plain syntax, was {type(node).__name__}.")
+                self.find("GR205", node, f"{type(node).__name__}")
             self.children(node)
 
     def children(self, node: ast.AST) -> None:
@@ -281,7 +257,7 @@ class _Judge:
             self.visit(child)
 
     def _on_Import(self, node: ast.Import) -> None:
-        self.find("GR207", node, "Expected imports at the top of the module.")
+        self.find("GR207", node, "one elsewhere")
 
     _on_ImportFrom = _on_Import
 
@@ -289,29 +265,21 @@ class _Judge:
         self._identifier(node, node.id)
         kind, target = self.resolve(node.id)
         if _dunder(node.id) and not (not self.scopes or self.scopes[-1][0] == "class"):
-            self.find("GR210", node, f"Expected no special name, was {node.id!r}.")
+            self.find("GR210", node, f"{node.id!r}")
         elif isinstance(node.ctx, ast.Load):
             if target.endswith("random.default_rng") and id(node) not in self.seeded:
-                self.find("GR213", node, "Expected a call with a seed, was the maker itself as a value.")
+                self.find("GR213", node, "the maker itself as a value")
             if kind in ("module", "own_module"):
-                self.find(
-                    "GR206", node, f"Expected a name of the module {target!r}, was the module as a value."
-                )
-            elif (
-                kind == "builtin"
-                and node.id not in self.names.builtins
-                and node.id not in self.policy.code.builtins
-            ):
+                self.find("GR206", node, "the module as a value", f"a name of the module {target!r}")
+            elif kind == "builtin" and node.id not in self.names.builtins and node.id not in self.policy.code.builtins:
                 what = "that is not allowed" if node.id in self.names.all_builtins else "that nothing defines"
-                self.find(
-                    "GR202", node, f"Expected an allowed builtin or a defined name, was {node.id!r}, {what}."
-                )
+                self.find("GR202", node, f"{node.id!r}, {what}")
 
     def _identifier(self, node: ast.AST, name: str) -> None:
         if not name.isascii():
-            self.find("GR117", node, f"Expected ASCII identifiers, was {name!r}.")
+            self.find("GR117", node, f"{name!r}")
         if self.form == "code" and STAGE_NAME.fullmatch(name):
-            self.find("GR231", node, f"Expected code that acts alike everywhere, was the name {name!r}.")
+            self.find("GR231", node, f"the name {name!r}")
 
     def _on_Attribute(self, node: ast.Attribute) -> None:
         chain, root = [node.attr], node.value
@@ -320,7 +288,7 @@ class _Judge:
             root = root.value
         self._target(node, node.ctx)
         if self.dotted(node).endswith("random.default_rng") and id(node) not in self.seeded:
-            self.find("GR213", node, "Expected a call with a seed, was the maker itself as a value.")
+            self.find("GR213", node, "the maker itself as a value")
         if isinstance(root, ast.Name):
             kind, target = self.resolve(root.id)
             if kind in ("module", "own_module"):
@@ -341,31 +309,27 @@ class _Judge:
             target, chain = f"{target}.{chain[0]}", chain[1:]
         if kind == "own_module":
             if not self._own(target, chain[0]):
-                self.find("GR203", node, f"Expected a name that {target!r} itself defines, was {chain[0]!r}.")
+                self.find("GR203", node, f"{chain[0]!r}", f"a name that {target!r} itself defines")
             return chain[1:]
         allowed = self.allowed.get(target, frozenset())
         for at in range(len(chain), 0, -1):
             inner = self.allowed.get(".".join([target, *chain[: at - 1]]), frozenset())
             if ".".join(chain[:at]) in allowed or (at > 1 and chain[at - 1] in inner):
                 return chain[at:]
-        self.find("GR203", node, f"Expected an allowed name of {target!r}, was {'.'.join(chain)!r}.")
+        self.find("GR203", node, f"{'.'.join(chain)!r}", f"an allowed name of {target!r}")
         return []
 
     def attribute(self, node: ast.AST, name: str) -> None:
         """Judge one attribute name on a value whose type nobody knows."""
         self._identifier(node, name)
         if _dunder(name) or name in self.names.refused_attributes:
-            self.find("GR210", node, f"Expected a plain attribute, was {name!r}.")
+            self.find("GR210", node, f"{name!r}")
         elif name not in self.attributes:
-            self.find(
-                "GR211", node, f"Expected an attribute of plain values or of the package, was {name!r}."
-            )
+            self.find("GR211", node, f"{name!r}")
 
     def _exempt(self, node: ast.Attribute) -> bool:
         if not isinstance(node.value, ast.Call) or not isinstance(node.value.func, ast.Name):
-            return (
-                node.attr == "__setattr__" and self._post_init() and self.dotted(node) == "object.__setattr__"
-            )
+            return node.attr == "__setattr__" and self._post_init() and self.dotted(node) == "object.__setattr__"
         call, name = node.value, node.value.func.id
         if node.attr == "__init__":
             return name == "super" and not call.args
@@ -385,15 +349,9 @@ class _Judge:
         first = self.scopes and isinstance(root, ast.Name) and root.id == "cls"
         if kind != "local" or first:
             what = "an attribute" if isinstance(node, ast.Attribute) else "an item"
-            self.find(
-                "GR208", node, f"Expected changes to local values only, was {what} of something shared."
-            )
-        elif isinstance(node, ast.Attribute) and (
-            node.attr in self.index.methods or isinstance(context, ast.Del)
-        ):
-            self.find(
-                "GR208", node, f"Expected methods to stay as defined, was a new value for {node.attr!r}."
-            )
+            self.find("GR208", node, f"{what} of something shared")
+        elif isinstance(node, ast.Attribute) and (node.attr in self.index.methods or isinstance(context, ast.Del)):
+            self.find("GR208", node, f"a new value for {node.attr!r}")
 
     def _on_Subscript(self, node: ast.Subscript) -> None:
         self._target(node, node.ctx)
@@ -407,29 +365,25 @@ class _Judge:
         if isinstance(node.func, ast.Name) and callee in self.names.constant_reach:
             second = node.args[1] if len(node.args) > 1 else None
             if not (isinstance(second, ast.Constant) and isinstance(second.value, str)):
-                self.find("GR212", node, f"Expected a constant name for {callee}, was a computed one.")
+                self.find("GR212", node, "a computed one", f"a constant name for {callee}")
             else:
                 self.attribute(node, second.value)
             for part in [*node.args, *node.keywords]:
                 self.visit(part)
             return
         if callee == "super" and node.args:
-            self.find("GR212", node, "Expected super() without arguments.")
+            self.find("GR212", node, "super() with arguments")
         if callee.endswith("random.default_rng"):
             self.seeded.add(id(node.func))
             seeds = [*node.args, *(item.value for item in node.keywords)]
             if not seeds or _is_none(seeds[0]):
-                self.find("GR213", node, "Expected a seed, was none.")
+                self.find("GR213", node, "none")
         if callee in ("dataclasses.field", "dataclasses.dataclass"):
             for item in node.keywords:
                 if item.arg in ("compare", "hash", "unsafe_hash", "order"):
-                    self.find("GR222", node, f"Expected honest comparison, was {item.arg!r}.")
-        if (
-            callee == "datetime.date"
-            and node.args
-            and all(isinstance(part, ast.Constant) for part in node.args)
-        ):
-            self.find("GR232", node, "Expected no calendar date, was one.")
+                    self.find("GR222", node, f"{item.arg!r}")
+        if callee == "datetime.date" and node.args and all(isinstance(part, ast.Constant) for part in node.args):
+            self.find("GR232", node, "one")
         if isinstance(node.func, ast.Attribute):
             self._method_call(node, node.func)
             if node.func.attr == "format":
@@ -437,9 +391,9 @@ class _Judge:
                     self.visit(part)
                 return
         if callee == "object.__setattr__" and not _sets_own_field(node):
-            self.find("GR212", node, "Expected object.__setattr__(self, 'field', value).")
+            self.find("GR212", node, "another form than object.__setattr__(self, 'field', value)")
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__name__":
-            self.find("GR210", node, "Expected no call of a name.")
+            self.find("GR210", node, "a call of a name")
         self.children(node)
 
     def _method_call(self, node: ast.Call, function: ast.Attribute) -> None:
@@ -447,11 +401,11 @@ class _Judge:
             receiver = function.value
             plain = isinstance(receiver, ast.Constant) and isinstance(receiver.value, str)
             if not plain or _reaches(str(getattr(receiver, "value", ""))):
-                self.find("GR214", node, "Expected a constant format string without attribute or item reach.")
+                self.find("GR214", node, "one with reach, or a computed one")
         owner = function.value
         shared = isinstance(owner, ast.Name) and self.resolve(owner.id)[0] in ("here", "own")
         if function.attr in self.names.mutators and shared and self.scopes:
-            self.find("GR208", node, f"Expected module-level values to stay, was {function.attr!r} on one.")
+            self.find("GR208", node, f"{function.attr!r} on one")
         if function.attr in ("get", "startswith", "endswith", "find", "index", "count", "split", "pop"):
             for part in node.args:
                 self._telling(part)
@@ -462,7 +416,7 @@ class _Judge:
         inside_class = bool(self.scopes) and self.scopes[-1][0] == "class"
         self._identifier(node, node.name)
         if _dunder(node.name) and not (inside_class and self._granted(node.name, self.names.dunder_methods)):
-            self.find("GR221", node, f"Expected no special method, was {node.name!r}.")
+            self.find("GR221", node, f"{node.name!r}")
         extra = frozenset({f"{name}.setter" for name in (self.scopes[-1][1] if inside_class else ())})
         self._decorators(node.decorator_list, extra)
         self._parameters(node.args, inside_class or not self.scopes)
@@ -480,9 +434,7 @@ class _Judge:
             fresh = isinstance(default, ast.Call) and self.dotted(default.func) in ("dict", "list", "set")
             shared = fresh or isinstance(default, (ast.List, ast.Dict, ast.Set, ast.ListComp))
             if shared or (outer and not self._constant(default)):
-                self.find(
-                    "GR223", default, "Expected a constant default, was a value that calls share or compute."
-                )
+                self.find("GR223", default, "a value that calls share or compute")
             self.visit(default)
         arg_nodes = [
             *arguments.posonlyargs,
@@ -528,20 +480,18 @@ class _Judge:
         self._identifier(node, node.name)
         self._decorators(node.decorator_list, frozenset())
         for item in node.keywords:
-            self.find("GR222", node, f"Expected no class keyword, was {item.arg!r}.")
+            self.find("GR222", node, f"{item.arg!r}")
         for base in node.bases:
             value = base.value if isinstance(base, ast.Subscript) else base
             full, last = self.dotted(value), self.dotted(value).rsplit(".", 1)[-1].rsplit(":", 1)[-1]
             own = full.startswith(("here:", "own:", "own_module:")) and last in self.classes
             if not own and not self._granted(full, self.names.bases | set(self.policy.code.bases)):
-                self.find("GR222", base, f"Expected a plain base class, was {ast.unparse(base)[:60]!r}.")
+                self.find("GR222", base, f"{ast.unparse(base)[:60]!r}")
             self._annotation(base)
         bound = bound_names_of(node.body)
         for name in sorted(bound):
-            if sum(name in bound_names(item) for item in node.body) > 1 and not _is_setter_pair(
-                node.body, name
-            ):
-                self.find("GR242", node, f"Expected {name!r} to be bound once in its class.")
+            if sum(name in bound_names(item) for item in node.body) > 1 and not _is_setter_pair(node.body, name):
+                self.find("GR242", node, f"{name!r} more than once in its class")
         self.scopes.append(("class", bound))
         self._definitions(node.body, "class")
         self.scopes.pop()
@@ -557,9 +507,7 @@ class _Judge:
             head = item.func if isinstance(item, ast.Call) else item
             full = self.dotted(head).removeprefix("class:")
             if full not in listed:
-                self.find(
-                    "GR224", item, f"Expected a decorator from the list, was {ast.unparse(head)[:60]!r}."
-                )
+                self.find("GR224", item, f"{ast.unparse(head)[:60]!r}")
             if isinstance(item, ast.Call):
                 self.visit(item)
 
@@ -577,7 +525,7 @@ class _Judge:
         )
         for item in ast.walk(node):
             if not isinstance(item, (*plain, ast.Starred)):
-                self.find("GR225", node, f"Expected a plain annotation, was {type(item).__name__}.")
+                self.find("GR225", node, f"{type(item).__name__}")
                 return
             if isinstance(item, ast.Constant):
                 self.docstrings.add(id(item))
@@ -596,18 +544,16 @@ class _Judge:
         if isinstance(value, ast.Constant) and (value.value is ... or id(value) in self.docstrings):
             return
         if not isinstance(value, (ast.Call, ast.Yield, ast.YieldFrom)) and self.own[-1:] != ["<lambda>"]:
-            self.find("GR240", node, "Expected a statement with an effect, was a bare expression.")
+            self.find("GR240", node, "a bare expression")
         self.visit(value)
 
     def _on_Delete(self, node: ast.Delete) -> None:
         self.children(node)
 
     def _on_If(self, node: ast.If | ast.While | ast.IfExp) -> None:
-        fixed = isinstance(node.test, ast.Constant) and not (
-            isinstance(node, ast.While) and node.test.value is True
-        )
+        fixed = isinstance(node.test, ast.Constant) and not (isinstance(node, ast.While) and node.test.value is True)
         if fixed:
-            self.find("GR241", node, "Expected a condition that depends on something, was a constant.")
+            self.find("GR241", node, "a constant")
         self.children(node)
 
     _on_While = _on_IfExp = _on_If
@@ -619,11 +565,7 @@ class _Judge:
         for handler in node.handlers:
             self._handler(handler)
         if any(isinstance(item, (ast.Return, ast.Break, ast.Continue)) for item in _walk(node.finalbody)):
-            self.find(
-                "GR226",
-                node,
-                "Expected no return, break or continue in finally: they swallow what was raised.",
-            )
+            self.find("GR226", node, "a jump out of finally")
         self.children(node)
 
     def _handler(self, handler: ast.ExceptHandler) -> None:
@@ -635,15 +577,13 @@ class _Judge:
             last = full.rsplit(".", 1)[-1].rsplit(":", 1)[-1]
             known = full in self.names.all_builtins or last in self.classes or full.startswith("numpy.")
             if (full in self.names.wide_exceptions and not raises) or not known:
-                self.find(
-                    "GR226", handler, f"Expected narrow exceptions by name, was {last or 'an expression'!r}."
-                )
+                self.find("GR226", handler, f"{last or 'an expression'!r}")
 
     def _on_MatchClass(self, node: ast.MatchClass) -> None:
         for name in node.kwd_attrs:
             self.attribute(node, name)
         if node.patterns and self.dotted(node.cls) not in self.names.builtins:
-            self.find("GR205", node, "Expected keyword patterns, was a positional class pattern.")
+            self.find("GR205", node, "a positional class pattern")
         self.children(node)
 
     def _on_MatchValue(self, node: ast.MatchValue) -> None:
@@ -657,11 +597,7 @@ class _Judge:
                 if isinstance(block, list):
                     self._block(block, ends)
         self._block(node.body, ends)
-        loads = {
-            item.id
-            for item in ast.walk(node)
-            if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)
-        }
+        loads = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
         stored = [
             t
             for item in _walk(node.body)
@@ -672,16 +608,12 @@ class _Judge:
         idle = [item for item in stored if item.id not in loads and not item.id.startswith("_")]
         same = _repeated(node)
         if len(idle) > 3 or same > self.policy.limits.statements_on_constants:
-            self.find(
-                "GR240",
-                node,
-                f"Expected statements that matter, was {len(idle)} unread names, {same} constant stores.",
-            )
+            self.find("GR240", node, f"{len(idle)} unread names, {same} constant stores")
 
     def _block(self, block: list[ast.stmt], ends: tuple[type[ast.stmt], ...]) -> None:
         for before, after in zip(block, block[1:], strict=False):
             if isinstance(before, ends):
-                self.find("GR241", after, "Expected statements that can run, was one after a jump.")
+                self.find("GR241", after, "one after a jump")
 
     # -- constants
 
@@ -692,40 +624,40 @@ class _Judge:
         if isinstance(value, (str, bytes)) and len(value) > (
             limits.literal_characters if isinstance(value, str) else 32
         ):
-            self.find("GR234", node, f"Expected short literals, was {len(value)} characters.")
+            self.find("GR234", node, f"{len(value)} characters")
         if isinstance(value, int) and abs(value) > 10**16:
-            self.find("GR234", node, "Expected a number that a reader can check, was a packed one.")
+            self.find("GR234", node, "a packed one")
         if isinstance(value, str):
             self._text(node, value)
 
     def _text(self, node: ast.AST, value: str) -> None:
         if self.form == "code":
             if HARNESS.search(value):
-                self.find("GR231", node, f"Expected no words of a test harness, was {value[:40]!r}.")
+                self.find("GR231", node, f"{value[:40]!r}")
             if ACCOUNT.fullmatch(value):
-                self.find("GR231", node, "Expected no account id, was a string of that form.")
+                self.find("GR231", node, "a string of that form")
         if CALENDAR.search(value) and self.form == "code":
-            self.find("GR232", node, f"Expected no calendar date, was {value[:40]!r}.")
+            self.find("GR232", node, f"{value[:40]!r}")
 
     def _telling(self, node: ast.expr) -> None:
         """Judge a string where code compares or looks up with it."""
         for item in ast.walk(node):
             text = item.value if isinstance(item, ast.Constant) else None
             if self.form == "code" and isinstance(text, str) and STAGE.fullmatch(text.strip()):
-                self.find("GR231", item, f"Expected code that acts alike everywhere, was {text!r}.")
+                self.find("GR231", item, f"{text!r}")
 
     def _on_BinOp(self, node: ast.BinOp) -> None:
         folded = _folded(node)
         if folded is not None:
             self._text(node, folded)
             if self.form == "code" and STAGE.fullmatch(folded.strip()):
-                self.find("GR231", node, f"Expected code that acts alike everywhere, was {folded!r}.")
+                self.find("GR231", node, f"{folded!r}")
         self.children(node)
 
     def _on_JoinedStr(self, node: ast.JoinedStr) -> None:
         parts = [item.value for item in node.values if isinstance(item, ast.FormattedValue)]
         if parts and all(isinstance(item, ast.Constant) for item in parts):
-            self.find("GR234", node, "Expected plain text, was a string in pieces.")
+            self.find("GR234", node, "a string in pieces")
         self.children(node)
 
     def _on_Compare(self, node: ast.Compare) -> None:
@@ -736,15 +668,13 @@ class _Judge:
         numbers = {item.value for side in sides for item in ast.walk(side) if isinstance(item, ast.Constant)}
         dated = self.form == "code" and any(DATE_WORD.search(word) for word in words)
         if dated and any(isinstance(value, int) and value >= 1900 for value in numbers):
-            self.find("GR232", node, "Expected no calendar date, was a date against a constant.")
+            self.find("GR232", node, "a date against a constant")
         self.children(node)
 
     def _collection(self, node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> None:
         items = node.keys if isinstance(node, ast.Dict) else node.elts
         if len(items) > self.policy.limits.literal_items:
-            self.find(
-                "GR234", node, f"Expected at most {self.policy.limits.literal_items} items, was {len(items)}."
-            )
+            self.find("GR234", node, f"{len(items)}", f"at most {self.policy.limits.literal_items} items")
         if isinstance(node, ast.Dict):
             for key in node.keys:
                 if key is not None:

@@ -148,9 +148,7 @@ class Worker:
             raise self._garbage("Expected the columns weight and plan, was something else.")
         unknown = [symbol for symbol in symbols if symbol not in self._known]
         if unknown:
-            raise self._failed(
-                "unknown_symbol", f"Expected weights of names that were shown, was {unknown[0][:80]!r}."
-            )
+            raise self._failed("unknown_symbol", f"Expected weights of names that were shown, was {unknown[0][:80]!r}.")
         values = struct.unpack(f"<{4 * rows}d", data)
         weights = values[:count]
         for symbol, weight in zip(symbols, weights, strict=False):

@@ -6,7 +6,6 @@ the judge compares ids, plants tests that must fail, and probes what it claims t
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import random

@@ -1,0 +1,420 @@
+"""The gate: one patch in, one verdict out, cheapest stage first. A stage that crashes refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, Protocol
+
+from guardrails.acceptance import PROPERTIES, failing_cases, failing_properties, read_cases
+from guardrails.bench import Bench, open_bench
+from guardrails.checks.codes import finding
+from guardrails.checks.named import named_lines
+from guardrails.checks.parameters import read_parameters
+from guardrails.checks.static import judge_static
+from guardrails.environment import GateEnvironment
+from guardrails.patch import changed_lines, judge_patch
+from guardrails.policy import PhaseName, Policy
+from guardrails.ro_lock import Anchors, seed_for
+from guardrails.runs import (
+    TestRun,
+    claims_defect,
+    judge_coverage,
+    judge_extra,
+    judge_fault,
+    judge_lock,
+    judge_new_tests,
+    judge_pair,
+    judge_probes,
+    judge_profile,
+    judge_run,
+    judge_share,
+    judge_steady,
+    shares,
+)
+from guardrails.tree import Tree
+from guardrails.verdict import Decision, Finding, Stage, Verdict
+
+LAYERS = frozenset(
+    ("patch", "static", "protected", "lock", "tests", "coverage", "acceptance", "hidden", "references")
+    + ("probes", "mutants", "extra")
+)
+RUNS = LAYERS - {"patch", "static", "protected", "lock", "extra"}
+Outcome = tuple[list[Finding], dict[str, Any]]
+
+
+class ExtraJudge(Protocol):
+    """A judge of the service's own, such as the promotion rule: a reason to refuse or none, and evidence."""
+
+    name: str
+
+    def __call__(self, base: Tree, result: Tree, phase: PhaseName) -> tuple[str, Mapping[str, Any]]:
+        """Judge the resulting tree against the base."""
+        ...
+
+
+def check(
+    tree: Tree,
+    patch: bytes,
+    phase: PhaseName,
+    policy: Policy,
+    *,
+    after: bytes | None = None,
+    seed: int = 0,
+    attempt: int = 0,
+    secret: bytes = b"",
+    environment: GateEnvironment | None = None,
+    bench: Bench | None = None,
+    stop_at_first_refusal: bool = True,
+    layers: Collection[str] = LAYERS,
+    cache: MutableMapping[str, Any] | None = None,
+    extra_judges: Sequence[ExtraJudge] = (),
+) -> Verdict:
+    """Judge a patch against a tree.
+
+    With `after`, a tests patch, logic is judged on the tree after it, and the two as a pair: the new tests
+    must fail before the logic and pass after. `layers` leaves stages out, for an ablation; such a verdict
+    says so and allows nothing. `environment` names the interpreters; `bench` stands in for a sandbox.
+    """
+    gate = _Gate(tree, patch, phase, policy, seed, attempt, secret, layers, cache if cache is not None else {})
+    gate.environment, gate.bench, gate.stop, gate.extra = (
+        environment,
+        bench,
+        stop_at_first_refusal,
+        extra_judges,
+    )
+    if after is not None:
+        gate.pair(after)
+    gate.run()
+    return gate.verdict()
+
+
+class _Gate:
+    def __init__(
+        self,
+        tree: Tree,
+        patch: bytes,
+        phase: PhaseName,
+        policy: Policy,
+        seed: int,
+        attempt: int,
+        secret: bytes,
+        layers: Collection[str],
+        cache: MutableMapping[str, Any],
+    ) -> None:
+        self.base, self.patch, self.phase, self.policy = tree, patch, phase, policy
+        self.seed, self.attempt, self.secret, self.layers, self.cache = (
+            seed,
+            attempt,
+            secret,
+            frozenset(layers),
+            cache,
+        )
+        self.environment: GateEnvironment | None = None
+        self.bench: Bench | None = None
+        self.stop, self.extra = True, ()  # type: tuple[bool, Sequence[ExtraJudge]]
+        self.tests: Verdict | None = None
+        self.findings: list[Finding] = []
+        self.stages: list[Stage] = []
+        self.result: Tree | None = None
+        self.canonical, self.repairs = b"", ()  # type: tuple[bytes, tuple[str, ...]]
+        self.changed: tuple[str, ...] = ()
+        self.today = TestRun({})
+        self.measured: dict[str, dict[str, Any]] = {"coverage": {}, "mutation": {}}
+
+    # -- order and outcome
+
+    def run(self) -> None:
+        """Run the stages until one refuses, or all of them where nothing stops."""
+        refused = bool(self.findings) or (self.tests is not None and self.tests.decision != "pass")
+        for name, step in self.steps():
+            on = self.layers & (RUNS if name == "sandbox" else {name})
+            if refused and (self.stop or self.result is None or self.failed()):
+                self.stages.append(Stage(name, "skipped"))
+            elif on or name == "patch":
+                refused = not self.stage(name, step) or refused
+            if not on:
+                self.stages = [item for item in self.stages if item.name != name] + [Stage(name, "off")]
+
+    def steps(self) -> Iterator[tuple[str, Callable[[], Outcome]]]:
+        """Yield the stages of the phase, cheapest first."""
+        yield "patch", self.judge_patch
+        yield "static", lambda: self.judge_static("static")
+        yield "protected", lambda: self.judge_static("protected")
+        yield "lock", self.judge_lock
+        yield "sandbox", self.judge_sandbox
+        if self.phase == "tests":
+            yield "tests", self.judge_new_tests
+            yield "references", self.judge_references
+        else:
+            yield "tests", self.judge_tests
+            yield "coverage", self.judge_coverage
+            yield "acceptance", self.judge_acceptance
+            yield "hidden", self.judge_hidden
+            yield "probes", self.judge_probes
+            yield "mutants", self.judge_mutants
+        yield "extra", self.judge_extra
+
+    def stage(self, name: str, step: Callable[[], Outcome]) -> bool:
+        """Run one stage. This is the boundary where any exception becomes a refusal."""
+        began = time.monotonic()
+        try:
+            found, evidence = step()
+            status: Any = "refuse" if found else "pass"
+        except Exception as error:  # noqa: BLE001  a check that crashed refuses, whatever it was
+            found = judge_fault(name, f"{type(error).__name__}: {error}")
+            evidence, status = {}, "error"
+        self.findings += found
+        self.stages.append(Stage(name, status, time.monotonic() - began, evidence))
+        return not found
+
+    def failed(self) -> bool:
+        """Say whether some stage could not finish."""
+        return any(item.status == "error" for item in self.stages)
+
+    def verdict(self) -> Verdict:
+        """Return what the stages came to. Everything on and passed, or no pass."""
+        tests, bench = self.tests, self.bench
+        decision: Decision = "pass" if self.stages and self.result is not None else "error"
+        if self.findings or (tests and tests.decision != "pass"):
+            decision = "refuse"
+        if self.failed() or (tests and tests.decision == "error"):
+            decision = "error"
+        return Verdict(
+            decision=decision,
+            phase=self.phase,
+            findings=tuple(sorted(set(self.findings))),
+            stages=tuple(self.stages),
+            base_tree=self.base.digest(),
+            result_tree=self.result.digest() if self.result is not None else "",
+            patch_digest=hashlib.sha256(self.patch).hexdigest(),
+            canonical_diff=self.canonical.decode("utf-8", "replace"),
+            policy_digest=self.policy.digest,
+            sandbox={"profile": bench.profile, "canaries": dict(bench.canaries)}
+            if bench
+            else {"profile": "none", "canaries": {}},
+            coverage=self.measured["coverage"],
+            mutation=self.measured["mutation"],
+            attempt=self.attempt,
+            repairs=self.repairs,
+            tests=tests.to_json() if tests else None,
+        )
+
+    # -- the pair
+
+    def pair(self, after: bytes) -> None:
+        """Judge the tests patch first; logic is then judged on the tree after it."""
+        gate = _Gate(
+            self.base,
+            after,
+            "tests",
+            self.policy,
+            self.seed,
+            self.attempt,
+            self.secret,
+            self.layers,
+            self.cache,
+        )
+        gate.environment, gate.bench, gate.stop = self.environment, self.bench, self.stop
+        gate.run()
+        self.tests, self.bench = gate.verdict(), gate.bench
+        if gate.result is None:
+            return
+        new = [name for name in gate.today.outcomes if claims_defect(name, self.policy.tests.defect_prefix)]
+        self.base = gate.result
+        if self.tests.allowed and "tests" in self.layers:
+            self.findings += judge_pair(new, self.policy.tests.defect_prefix)
+
+    # -- stages
+
+    def tree(self) -> Tree:
+        """Return the resulting tree; without one no later stage may run."""
+        if self.result is None:
+            raise RuntimeError("Expected a resulting tree, was none")
+        return self.result
+
+    def judge_patch(self) -> Outcome:
+        enforce = "patch" in self.layers
+        judged = judge_patch(self.base, self.patch, self.phase, self.policy, enforce=enforce)
+        self.result, self.canonical, self.repairs = judged.result, judged.canonical, judged.repairs
+        self.changed = judged.changed
+        return list(judged.findings), {"changed": list(judged.changed)}
+
+    def judge_static(self, layer: str) -> Outcome:
+        return judge_static(self.base, self.tree(), self.changed, self.phase, self.policy, {layer}), {}
+
+    def judge_lock(self) -> Outcome:
+        before, after = Anchors.of(self.base, self.policy), Anchors.of(self.tree(), self.policy)
+        return judge_lock(before.changed(after), self.phase), {"before": vars(before), "after": vars(after)}
+
+    def judge_sandbox(self) -> Outcome:
+        bench = self.bench = self.bench or open_bench(self.environment, self.policy)
+        return judge_profile(bench.profile, self.policy.sandbox.minimum), {"profile": bench.profile}
+
+    def shown(self, tree: Tree) -> Tree:
+        """Return what tests may see of a tree: everything but the baseline."""
+        folder = self.policy.layout.baseline
+        return Tree({path: data for path, data in tree.items() if not folder or not path.startswith(f"{folder}/")})
+
+    def ready(self) -> Bench:
+        """Return the bench; stages that need one come after the one that opens it."""
+        if self.bench is None:
+            raise RuntimeError("Expected an open sandbox, was none")
+        return self.bench
+
+    def remembered(self, kind: str, tree: Tree, make: Callable[[], Any]) -> Any:
+        """Return what is known of a tree already, or find it out once."""
+        key = f"{kind}:{tree.digest()}:{self.policy.digest}:{self.environment}:{self.ready().profile}"
+        if key not in self.cache:
+            self.cache[key] = make()
+        return self.cache[key]
+
+    def ids(self, tree: Tree) -> frozenset[str]:
+        """Return the test ids of a tree that was judged before."""
+        shown = self.shown(tree)
+        run = self.remembered("tests", shown, lambda: self.ready().test(shown))
+        return frozenset(run.outcomes)
+
+    def tested(self) -> TestRun:
+        """Return the run of the locked tests on the resulting tree, made once."""
+        if not self.today.outcomes and not self.today.fault:
+            self.today = self.ready().test(self.shown(self.tree()), cover=True)
+        return self.today
+
+    def judge_tests(self) -> Outcome:
+        self.tested()
+        evidence = {"tests": len(self.today.outcomes), "passed": len(self.today.passed())}
+        return judge_run(self.today, self.ids(self.base)), evidence
+
+    def judge_coverage(self) -> Outcome:
+        statements, branches = shares(self.tested())
+        changed = {path: rows for path, rows in self.code_lines().items() if path in self.today.lines}
+        self.measured["coverage"] = {
+            "statements": statements,
+            "branches": branches,
+            "files": len(self.today.lines),
+        }
+        if not self.today.lines:
+            return [finding("GR510", "", 0, "none", "a coverage report")], {}
+        return judge_coverage(self.today, changed, self.policy.coverage), self.measured["coverage"]
+
+    def code_lines(self) -> dict[str, set[int]]:
+        """Return the changed lines of the package."""
+        folder = self.policy.package_folder + "/"
+        lines = changed_lines(self.base, self.tree())
+        return {path: rows for path, rows in lines.items() if path.startswith(folder) and path.endswith(".py")}
+
+    def judge_acceptance(self) -> Outcome:
+        layout = self.policy.layout
+        cases = read_cases(self.base.under(layout.baseline), layout.baseline) if layout.baseline else []
+        if not cases:
+            return [], {"cases": 0}
+        with self.ready().worker(self.tree(), {}) as worker:
+            failing = failing_cases(cases, worker)
+        done = len(cases) - len(failing)
+        return judge_share("GR601", done, len(cases), 1.0, "golden cases met"), {
+            "cases": len(cases),
+            "met": done,
+        }
+
+    def judge_hidden(self) -> Outcome:
+        layout, bench = self.policy.layout, self.ready()
+        if not self.policy.acceptance.strategy:
+            return [], {"properties": 0}
+        values = read_parameters(self.tree().get(layout.parameters, b"")) or {}
+        seed = seed_for(self.secret, self.seed, self.attempt, "hidden")
+        failing = failing_properties(self.policy, values, lambda params: bench.worker(self.tree(), params), seed)
+        waived = self.policy.acceptance.waived
+        tried = len(set(PROPERTIES) - set(waived))
+        held = judge_share("GR602", tried - len(failing), tried, 1.0, "hidden properties held")
+        return held, {"failing": sorted(failing), "waived": dict(waived)}
+
+    def judge_probes(self) -> Outcome:
+        shown, claimed = self.shown(self.tree()), self.tested().lines
+        every = [
+            (path, line) for path, (possible, covered) in sorted(claimed.items()) for line in sorted(possible & covered)
+        ]
+        rows = self.code_lines()
+        must = [(path, line) for path, line in every if line in rows.get(path, ())]
+        chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "probes"))
+        rest = [place for place in every if place not in set(must)]
+        places = must + sorted(chance.sample(rest, min(len(rest), max(0, self.policy.coverage.probes))))
+        return judge_probes(self.ready().unreached(shown, places)), {
+            "probed": len(places),
+            "changed": len(must),
+        }
+
+    def judge_mutants(self) -> Outcome:
+        rules, lines = self.policy.mutation, self.code_lines()
+        seed = seed_for(self.secret, self.seed, self.attempt, "mutants")
+        killed, total = (
+            self.ready().mutants(self.shown(self.tree()), lines, seed=seed, most=rules.most) if lines else (0, 0)
+        )
+        self.measured["mutation"] = {"killed": killed, "mutants": total}
+        return judge_share("GR701", killed, total, rules.minimum, "mutants killed"), self.measured["mutation"]
+
+    # -- new tests
+
+    def new(self) -> list[str]:
+        """Return the ids that the patch added."""
+        return sorted(frozenset(self.today.outcomes) - self.ids(self.base))
+
+    def judge_new_tests(self) -> Outcome:
+        shown, rules, bench = self.shown(self.tree()), self.policy.tests, self.ready()
+        self.today = bench.test(shown)
+        new = self.new()
+        found = judge_new_tests(new, self.today, rules.defect_prefix)
+        old = {name: outcome for name, outcome in self.today.outcomes.items() if name not in new}
+        found += judge_run(TestRun(old), self.ids(self.base)) if not found else []
+        if not found:
+            chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "order"))
+            orders = [bench.test(shown, shuffle=chance.getrandbits(32)) for _ in range(rules.repeats)]
+            alone = [bench.test(shown, only=[name]) for name in new]
+            found += judge_steady([self.today, *orders, *alone])
+        return found, {
+            "new": len(new),
+            "defects": sum(claims_defect(name, rules.defect_prefix) for name in new),
+        }
+
+    def judge_references(self) -> Outcome:
+        """Run the new tests on curated versions and on mutants of the code they name."""
+        new, bench, rules = self.new(), self.ready(), self.policy.tests
+        good, bad = self.references("good"), self.references("bad")
+        kept = sum(not judge_run(bench.test(self.shown(tree), only=new), new) for tree in good)
+        found = judge_share("GR704", kept, len(good), 1.0, "good references passed")
+        sound = [name for name in new if not claims_defect(name, rules.defect_prefix)]
+        died = [bench.test(self.shown(tree), only=sound) for tree in bad] if sound else []
+        killed = sum(bool(run.asserted) for run in died)
+        seed = seed_for(self.secret, self.seed, self.attempt, "references")
+        lines = self.named_lines()
+        dead, total = 0, 0
+        if lines and sound:
+            most = self.policy.mutation.most
+            dead, total = bench.mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=sound)
+            found += judge_share("GR705", dead, total, rules.kill_share, "seeded mutants killed")
+        self.measured["mutation"] = {"killed": dead, "mutants": total, "bad": len(died), "bad_killed": killed}
+        return found, {"good": len(good), "kept": kept, **self.measured["mutation"]}
+
+    def references(self, kind: str) -> list[Tree]:
+        """Return the tree once for each curated version: its files laid over today's source."""
+        folder = f"{self.policy.layout.baseline}/references/{kind}/"
+        versions: dict[str, dict[str, bytes | None]] = {}
+        for path, data in self.base.items():
+            if path.startswith(folder) and path.count("/") > folder.count("/"):
+                name, _, inner = path.removeprefix(folder).partition("/")
+                versions.setdefault(name, {})[inner] = data
+        return [self.tree().replace(files) for _, files in sorted(versions.items())]
+
+    def named_lines(self) -> dict[str, set[int]]:
+        """Return the lines of the package's functions and classes that the changed tests import by name."""
+        return named_lines(self.tree(), self.changed, self.policy)
+
+    def judge_extra(self) -> Outcome:
+        found, evidence = list[Finding](), {}
+        for judge in self.extra:
+            reason, facts = judge(self.base, self.tree(), self.phase)
+            evidence[judge.name] = dict(facts)
+            found += judge_extra(judge.name, reason)
+        return found, evidence

@@ -1,0 +1,158 @@
+"""What a run in the sandbox must show: plain facts in, findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from guardrails.checks.codes import finding
+from guardrails.policy import Coverage
+from guardrails.verdict import Finding
+
+Line = int
+Arc = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """One run of tests: outcome by id, the ids that failed by an assertion, and what was covered.
+
+    `lines` and `branches` map a path to (possible, covered). `fault` says how the run itself went wrong:
+    time-out, crash, flood, or a report that does not add up.
+    """
+
+    __test__: ClassVar[bool] = False  # a record, not a test class
+
+    outcomes: Mapping[str, str]
+    asserted: frozenset[str] = frozenset()
+    fault: str = ""
+    lines: Mapping[str, tuple[frozenset[Line], frozenset[Line]]] = field(default_factory=dict)
+    branches: Mapping[str, tuple[frozenset[Arc], frozenset[Arc]]] = field(default_factory=dict)
+
+    def passed(self) -> frozenset[str]:
+        """Return the ids that passed."""
+        return frozenset(name for name, outcome in self.outcomes.items() if outcome == "passed")
+
+
+def judge_run(run: TestRun, expected: Collection[str]) -> list[Finding]:
+    """Refuse a run that broke, tests that did not pass, and any id missing or added."""
+    if run.fault:
+        return [finding("GR503", "", 0, run.fault)]
+    missing, added = set(expected) - set(run.outcomes), set(run.outcomes) - set(expected)
+    findings = [finding("GR502", "", 0, "not run", f"the test {name!r}") for name in sorted(missing)]
+    findings += [finding("GR502", "", 0, "run", f"no test {name!r}") for name in sorted(added)]
+    for name, outcome in sorted(run.outcomes.items()):
+        if outcome != "passed":
+            findings.append(finding("GR501", "", 0, outcome, f"{name!r} to pass"))
+    return findings
+
+
+def shares(run: TestRun, paths: Collection[str] | None = None) -> tuple[float, float]:
+    """Return the covered shares of statements and of branches, 1.0 where there is nothing to cover."""
+    result = []
+    for table in (run.lines, run.branches):
+        chosen = [table[path] for path in table if paths is None or path in paths]
+        possible = sum(len(p) for p, _ in chosen)
+        covered = sum(len(p & c) for p, c in chosen)
+        result.append(covered / possible if possible else 1.0)
+    return result[0], result[1]
+
+
+def judge_coverage(run: TestRun, changed: Mapping[str, Collection[Line]], policy: Coverage) -> list[Finding]:
+    """Refuse shares below the policy, in all, per file and on changed lines, of statements and branches."""
+    findings = []
+    scopes = [("", policy.total, None), *((path, policy.per_file, [path]) for path in sorted(run.lines))]
+    for path, least, paths in scopes:
+        for kind, share in zip(("statements", "branches"), shares(run, paths), strict=True):
+            if share < least:
+                findings.append(finding("GR510", path, 0, f"{share:.1%}", f"{least:.0%} of {kind} covered"))
+    for path, numbers in sorted(changed.items()):
+        possible, covered = run.lines.get(path, (frozenset(), frozenset()))
+        arcs, taken = run.branches.get(path, (frozenset(), frozenset()))
+        lines, bare = possible & set(numbers), (possible - covered) & set(numbers)
+        forks = {arc for arc in arcs if arc[0] in numbers}
+        for kind, total, missed in (
+            ("statements", len(lines), bare),
+            ("branches", len(forks), forks - taken),
+        ):
+            if missed and 1 - len(missed) / total < policy.changed:
+                first = min(item if isinstance(item, int) else item[0] for item in missed)
+                share = 1 - len(missed) / total
+                expected = f"{policy.changed:.0%} of changed {kind} covered"
+                findings.append(finding("GR511", path, first, f"{share:.1%}", expected))
+    return findings
+
+
+def judge_probes(unreached: Collection[tuple[str, Line]]) -> list[Finding]:
+    """Refuse lines that the report claims and that no test notices when a raise stands there."""
+    return [finding("GR512", path, line, "not") for path, line in sorted(unreached)]
+
+
+def judge_share(code: str, done: int, total: int, least: float, what: str) -> list[Finding]:
+    """Refuse a share of killed mutants or references below what the policy asks."""
+    if total == 0 or done / total >= least:
+        return []
+    return [finding(code, "", 0, f"{done} of {total}", f"{least:.0%} of {what}")]
+
+
+def judge_new_tests(new: Collection[str], today: TestRun, prefix: str) -> list[Finding]:
+    """Judge new tests on today's code: they pass; those that claim a defect fail by an assertion."""
+    if today.fault:
+        return [finding("GR503", "", 0, today.fault)]
+    if not new:
+        return [finding("GR708", "", 0, "none")]
+    findings = []
+    for name in sorted(new):
+        outcome, claims = today.outcomes.get(name, "absent"), claims_defect(name, prefix)
+        if claims and not (outcome == "failed" and name in today.asserted):
+            expected = f"{name!r} to fail on today's code by an assertion"
+            findings.append(finding("GR703", "", 0, outcome, expected))
+        elif not claims and outcome != "passed":
+            findings.append(finding("GR702", "", 0, outcome, f"{name!r} to pass on today's code"))
+    return findings
+
+
+def claims_defect(name: str, prefix: str) -> bool:
+    """Say whether a test id claims a defect of today's code."""
+    return name.rsplit("::", 1)[-1].startswith(prefix)
+
+
+def judge_steady(runs: Collection[TestRun]) -> list[Finding]:
+    """Refuse tests whose outcome depends on order, company or repetition."""
+    seen: dict[str, set[str]] = {}
+    for run in runs:
+        for name, outcome in run.outcomes.items():
+            seen.setdefault(name, set()).add(outcome)
+    unsteady = sorted(name for name, outcomes in seen.items() if len(outcomes) > 1)
+    return [finding("GR706", "", 0, "several", f"one outcome of {name!r}") for name in unsteady]
+
+
+def judge_pair(new: Collection[str], prefix: str) -> list[Finding]:
+    """Refuse a pair of patches whose new tests claim no defect."""
+    if any(claims_defect(name, prefix) for name in new):
+        return []
+    return [finding("GR707", "", 0, "none", f"a new test named {prefix}...")]
+
+
+def judge_profile(profile: str, minimum: str) -> list[Finding]:
+    """Refuse a sandbox below the minimum."""
+    if profile in ("S2", "S3") and profile >= minimum:
+        return []
+    return [finding("GR500", "", 0, f"{profile}", f"at least {minimum}")]
+
+
+def judge_lock(changed: Collection[str], phase: str) -> list[Finding]:
+    """Refuse a change outside the area of the phase."""
+    foreign = set(changed) - {"source" if phase == "logic" else "tests"}
+    return [finding("GR801", "", 0, f"{area}", f"{phase} to change its own area") for area in sorted(foreign)]
+
+
+def judge_fault(stage: str, fault: str) -> list[Finding]:
+    """Turn a fault of the judge itself into a finding: a check that crashed refuses."""
+    return [finding("GR901", "", 0, f"{fault}", f"{stage} to finish")] if fault else []
+
+
+def judge_extra(name: str, reason: str) -> list[Finding]:
+    """Turn the reason of a judge from outside into a finding."""
+    return [finding("GR902", "", 0, reason, f"{name} to agree")] if reason else []

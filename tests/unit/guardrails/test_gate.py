@@ -1,0 +1,263 @@
+"""The gate runs its stages in order, refuses on any doubt, and tells the proposer no more than it should."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import guardrails
+from guardrails.gate import LAYERS, check
+from guardrails.policy import Acceptance
+from guardrails.runs import TestRun
+from guardrails.tree import Tree
+from guardrails.verdict import Verdict
+from tests.unit.guardrails import small
+from tests.unit.guardrails.test_acceptance import ByDate, Momentum
+from tests.unit.guardrails.test_patch import EDIT
+
+SCHEMA = json.loads((Path(guardrails.__file__).parent / "schemas" / "verdict.schema.json").read_text())
+SIGNAL = "src/strategy/signal.py"
+TESTS = b"""--- /dev/null
++++ b/tests/generated/test_loss.py
+@@ -0,0 +1,5 @@
++from strategy.signal import change
++
++
++def test_defect_of_the_loss():
++    assert change(1.0, 3.0) == 1.0
+"""
+SOUND = TESTS.replace(b"test_defect_of_the_loss", b"test_more").replace(b"== 1.0", b"== 2.0")
+LOCKED = ("tests/test_signal.py::test_change", "tests/generated/test_standing.py::test_standing")
+
+
+@dataclass
+class FakeBench:
+    """Answer as a sandbox would, from a script."""
+
+    profile: str = "S3"
+    canaries: Mapping[str, Any] = field(default_factory=lambda: {"udp": "blocked"})
+    strategy: type[Momentum] = Momentum
+    fault: str = ""
+    failing: Mapping[str, str] = field(default_factory=dict)
+    uncovered: frozenset[int] = frozenset()
+    lies: tuple[tuple[str, int], ...] = ()
+    dead: tuple[int, int] = (9, 10)
+    unsteady: bool = False
+    seen: list[str] = field(default_factory=list)
+
+    def test(
+        self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False
+    ) -> TestRun:
+        self.seen.append("test")
+        assert not any(path.startswith("baseline/") for path in tree)
+        repaired = b"2.0 * first" in tree[SIGNAL]
+        outcomes = dict.fromkeys(LOCKED, "passed")
+        loss = tree.get("tests/generated/test_loss.py", b"").decode()
+        asserted = set()
+        for name in ("test_defect_of_the_loss", "test_more"):
+            if name in loss:
+                key = f"tests/generated/test_loss.py::{name}"
+                good = name == "test_more" or repaired
+                outcomes[key] = "passed" if good and not (self.unsteady and shuffle is not None) else "failed"
+                asserted |= set() if good else {key}
+        outcomes |= {name: outcome for name, outcome in self.failing.items() if repaired}
+        outcomes = {name: outcome for name, outcome in outcomes.items() if not only or name in only}
+        lines = frozenset(range(1, 18))
+        table = {SIGNAL: (lines, lines - self.uncovered)} if cover else {}
+        return TestRun(outcomes, frozenset(asserted), self.fault if repaired else "", table)
+
+    def unreached(self, tree: Tree, places: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        self.seen.append("probes")
+        assert (SIGNAL, 8) in places
+        return list(self.lies)
+
+    def mutants(
+        self,
+        tree: Tree,
+        lines: Mapping[str, Collection[int]],
+        *,
+        seed: int,
+        most: int,
+        only: Sequence[str] = (),
+    ) -> tuple[int, int]:
+        self.seen.append("mutants")
+        assert 8 in lines[SIGNAL]
+        return self.dead
+
+    @contextmanager
+    def worker(self, tree: Tree, params: Mapping[str, Any]) -> Iterator[Momentum]:
+        self.seen.append("worker")
+        yield self.strategy({"window": 5, "min_price": 0.0, **params})
+
+
+REPAIRED = small.SIGNAL.replace("last - first", "last - 2.0 * first")
+CASE = {"function": "strategy.returns:total_return", "cases": [{"args": [3, 2], "expect": 0.5}]}
+BASELINE = {
+    "baseline/cases.json": json.dumps(CASE).encode(),
+    f"baseline/references/good/plain/{SIGNAL}": REPAIRED.encode(),
+    f"baseline/references/bad/flat/{SIGNAL}": small.SIGNAL.replace("last - first", "0.0").encode(),
+}
+POLICY = replace(small.policy(), acceptance=Acceptance("strategy:Strategy", sessions=60, symbols=6))
+
+
+def judge(bench: FakeBench, patch: bytes = EDIT, phase: Any = "logic", **more: Any) -> Verdict:
+    tree = small.tree().replace(dict(BASELINE))
+    verdict = check(tree, patch, phase, POLICY, bench=bench, secret=b"s", **more)
+    jsonschema.validate(verdict.to_json(), SCHEMA)
+    return verdict
+
+
+def codes(verdict: Verdict) -> set[str]:
+    return {item.code for item in verdict.findings}
+
+
+def statuses(verdict: Verdict) -> dict[str, str]:
+    return {stage.name: stage.status for stage in verdict.stages}
+
+
+def test_a_good_patch_passes_every_stage() -> None:
+    verdict = judge(FakeBench())
+    assert verdict.findings == () and verdict.allowed
+    assert set(statuses(verdict).values()) == {"pass"}
+    assert verdict.coverage["statements"] == 1.0 and verdict.mutation == {"killed": 9, "mutants": 10}
+    assert verdict.sandbox == {"profile": "S3", "canaries": {"udp": "blocked"}}
+
+
+@pytest.mark.parametrize(
+    ("bench", "code", "stage"),
+    [
+        (FakeBench(profile="S0"), "GR500", "sandbox"),
+        (FakeBench(fault="time-out"), "GR503", "tests"),
+        (FakeBench(failing={LOCKED[0]: "failed"}), "GR501", "tests"),
+        (FakeBench(failing={LOCKED[0]: "skipped"}), "GR501", "tests"),
+        (FakeBench(failing={"tests/test_forged.py::test_x": "passed"}), "GR502", "tests"),
+        (FakeBench(uncovered=frozenset({8})), "GR511", "coverage"),
+        (FakeBench(uncovered=frozenset({1, 2, 3})), "GR510", "coverage"),
+        (FakeBench(strategy=ByDate), "GR602", "hidden"),
+        (FakeBench(lies=((SIGNAL, 8),)), "GR512", "probes"),
+        (FakeBench(dead=(1, 10)), "GR701", "mutants"),
+    ],
+)
+def test_each_stage_refuses_and_the_rest_is_skipped(bench: FakeBench, code: str, stage: str) -> None:
+    verdict = judge(bench)
+    assert verdict.decision == "refuse" and code in codes(verdict)
+    ran = statuses(verdict)
+    after = list(ran)[list(ran).index(stage) + 1 :]
+    assert ran[stage] == "refuse" and {ran[name] for name in after} <= {"skipped"}
+
+
+def test_the_cheapest_stage_comes_first() -> None:
+    bench = FakeBench()
+    verdict = judge(bench, EDIT.replace(b"2.0 * first", b"open(first)"))
+    assert codes(verdict) == {"GR202"} and bench.seen == []
+    assert statuses(verdict)["tests"] == "skipped"
+
+
+def test_nothing_is_skipped_where_all_findings_are_wanted() -> None:
+    bench = FakeBench(dead=(0, 10), lies=((SIGNAL, 8),))
+    verdict = judge(bench, EDIT.replace(b"2.0 * first", b"2.0 * first  # noqa"), stop_at_first_refusal=False)
+    assert codes(verdict) == {"GR230", "GR512", "GR701"} and "skipped" not in statuses(verdict).values()
+
+
+def test_a_stage_that_crashes_is_an_error_and_never_a_pass() -> None:
+    class Broken(FakeBench):
+        def test(self, *args: Any, **more: Any) -> TestRun:
+            raise OSError("no space")
+
+    verdict = judge(Broken())
+    assert verdict.decision == "error" and not verdict.allowed and codes(verdict) == {"GR901"}
+    assert statuses(verdict)["tests"] == "error" and statuses(verdict)["mutants"] == "skipped"
+
+
+def test_a_golden_answer_that_changed_is_refused_and_not_told() -> None:
+    class Other(Momentum):
+        def call(self, function: str, args: Any, kwargs: Any) -> Any:
+            return 0.25
+
+    verdict = judge(FakeBench(strategy=Other))
+    view = json.dumps(verdict.proposer_view())
+    assert codes(verdict) == {"GR601"} and verdict.proposer_view()["hidden_checks_failed"]
+    assert "golden" not in view and "GR6" not in view and 'findings": []' in view
+
+
+def test_hidden_layers_look_alike_to_the_proposer() -> None:
+    views = [
+        judge(FakeBench(strategy=ByDate)).proposer_view(),
+        judge(FakeBench(lies=((SIGNAL, 8),))).proposer_view(),
+    ]
+    assert views[0] == views[1]
+
+
+def test_a_visible_rule_is_told_with_its_line() -> None:
+    [item] = judge(FakeBench(), EDIT.replace(b"2.0 * first", b"open(first)")).proposer_view()["findings"]
+    assert (item["code"], item["path"], item["line"]) == ("GR202", SIGNAL, 8)
+
+
+def test_a_tests_patch_is_cross_validated() -> None:
+    verdict = judge(FakeBench(), TESTS, "tests")
+    assert verdict.findings == () and verdict.allowed
+    assert judge(FakeBench(), SOUND, "tests").allowed
+    assert codes(judge(FakeBench(), TESTS.replace(b"test_defect_of_the_loss", b"test_odd"), "tests")) == {
+        "GR708"
+    }
+    assert codes(judge(FakeBench(unsteady=True), SOUND, "tests")) == {"GR706"}
+    assert codes(judge(FakeBench(dead=(1, 10)), SOUND, "tests")) == {"GR705"}
+
+
+def test_a_pair_is_judged_on_the_tree_after_its_tests() -> None:
+    verdict = judge(FakeBench(), EDIT, after=TESTS)
+    assert verdict.allowed and verdict.tests is not None and verdict.tests["decision"] == "pass"
+    assert verdict.base_tree == verdict.tests["result_tree"]
+
+
+def test_a_pair_without_a_defect_or_with_bad_tests_is_refused() -> None:
+    assert codes(judge(FakeBench(), EDIT, after=SOUND)) == {"GR707"}
+    vacuous = judge(
+        FakeBench(), EDIT, after=TESTS.replace(b"assert change(1.0, 3.0) == 1.0", b"change(1.0, 3.0)")
+    )
+    assert vacuous.decision == "refuse" and vacuous.tests is not None
+    assert statuses(vacuous)["patch"] == "skipped"
+
+
+def test_a_layer_left_out_allows_nothing() -> None:
+    for layer in LAYERS:
+        verdict = judge(FakeBench(), layers=LAYERS - {layer})
+        assert verdict.decision == "pass" and (verdict.allowed == (layer == "references"))
+    locked = b"--- a/tests/test_signal.py\n+++ b/tests/test_signal.py\n@@ -5 +5 @@\n"
+    locked += b"-    assert change(1.0, 3.0) == 2.0\n+    assert True\n"
+    assert codes(judge(FakeBench(), locked)) == {"GR109"}
+    assert codes(judge(FakeBench(), locked, layers=LAYERS - {"patch"})) >= {"GR801"}
+
+
+def test_judges_from_outside_come_last() -> None:
+    class Promotion:
+        name = "promotion"
+        reason = "not better"
+
+        def __call__(self, base: Tree, result: Tree, phase: str) -> tuple[str, Mapping[str, Any]]:
+            return self.reason, {"uplift": 0.0}
+
+    verdict = judge(FakeBench(), extra_judges=[Promotion()])
+    assert codes(verdict) == {"GR902"} and statuses(verdict)["mutants"] == "pass"
+
+
+def test_a_verdict_is_canonical() -> None:
+    first, second = judge(FakeBench()), judge(FakeBench())
+    assert first.canonical_json() == second.canonical_json() and first.digest() == second.digest()
+    assert b"seconds" not in first.canonical_json()
+    assert judge(FakeBench(), attempt=1).digest() != first.digest()
+
+
+def test_what_is_known_of_a_tree_is_found_out_once() -> None:
+    cache: dict[str, Any] = {}
+    bench = FakeBench()
+    judge(bench, cache=cache)
+    judge(bench, cache=cache)
+    assert bench.seen.count("test") == 3

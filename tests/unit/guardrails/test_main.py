@@ -1,0 +1,102 @@
+"""The command line: three exit codes, one clear line for a mistake, no traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from guardrails import __main__ as cli
+from guardrails.attestation import Log, Signer
+from tests.unit.guardrails import small
+from tests.unit.guardrails.test_gate import BASELINE, EDIT, FakeBench
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "repo"
+    small.tree().replace(dict(BASELINE)).write(folder)
+    (folder / "policy.toml").write_bytes(small.POLICY)
+    (tmp_path / "good.diff").write_bytes(EDIT)
+    (tmp_path / "bad.diff").write_bytes(EDIT.replace(b"2.0 * first", b"open(first)"))
+    monkeypatch.setattr("guardrails.gate.open_bench", lambda environment, policy: FakeBench())
+    return folder
+
+
+def check(repo: Path, patch: str, *more: str) -> int:
+    where = ["--repo", str(repo), "--policy", str(repo / "policy.toml"), "--phase", "logic"]
+    return cli.main(["check", *where, "--patch", str(repo.parent / patch), *more])
+
+
+def test_a_verdict_has_an_exit_code(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(repo, "good.diff") == 0
+    assert check(repo, "bad.diff", "--json") == 1
+    shown = capsys.readouterr().out
+    verdict = json.loads(shown[shown.index("{") :])
+    assert verdict["decision"] == "refuse" and verdict["findings"][0]["code"] == "GR202"
+
+
+def test_a_mistake_is_one_line_and_exit_two(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(repo, "absent.diff") == 2
+    (repo / "policy.toml").write_text("schema = 1\nlayuot = 2\n")
+    assert check(repo, "good.diff") == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and "layuot" in lines[1]
+
+
+def test_anchors_are_printed_and_compared(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--repo", str(repo), "--policy", str(repo / "policy.toml")]
+    assert cli.main(["lock", *where]) == 0
+    (repo.parent / "anchors.json").write_text(capsys.readouterr().out)
+    assert cli.main(["lock", *where, "--expect", str(repo.parent / "anchors.json")]) == 0
+    (repo / "tests/generated/test_standing.py").write_text("")
+    assert cli.main(["lock", *where, "--expect", str(repo.parent / "anchors.json")]) == 1
+    assert "changed: tests" in capsys.readouterr().out
+
+
+def test_a_verdict_is_attested_and_verified(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = repo.parent / "log.jsonl"
+    assert check(repo, "good.diff", "--log", str(log)) == 0
+    head = capsys.readouterr().err.split()[-1]
+    assert cli.main(["verify", "--log", str(log), "--head", head]) == 0
+    [body] = Log(log, Signer.open(log.with_suffix(".key"))).statements()
+    assert body["predicate"]["decision"] == "pass" and body["_type"].endswith("Statement/v1")
+    log.write_bytes(log.read_bytes().replace(b'"index":0', b'"index":1'))
+    assert cli.main(["verify", "--log", str(log)]) == 1
+    assert cli.main(["verify", "--log", str(repo / "none")]) == 2
+    assert cli.main(["verify", "--log", str(log), "--head", "rubbish"]) == 2
+
+
+def test_codes_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "gr202"]) == 0 and cli.main(["explain"]) == 0
+    assert cli.main(["explain", "GR000"]) == 2
+    assert "GR202" in capsys.readouterr().out
+
+
+def test_a_corpus_is_run(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, kind, patch in (("a1", "H", "bad.diff"), ("b1", "benign", "good.diff")):
+        folder = repo.parent / "corpus" / name
+        folder.mkdir(parents=True)
+        (folder / "attack.toml").write_text(
+            f'id = "{name}"\nclass = "{kind}"\nphase = "logic"\nsuccess = "reads a file"\n'
+        )
+        (folder / "patch.diff").write_bytes((repo.parent / patch).read_bytes())
+    where = [
+        "--repo",
+        str(repo),
+        "--policy",
+        str(repo / "policy.toml"),
+        "--corpus",
+        str(repo.parent / "corpus"),
+    ]
+    assert cli.main(["attack", *where, "--ablate", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["attacks"], report["succeeded"], report["benign"], report["benign_refused"]) == (
+        1,
+        0,
+        1,
+        0,
+    )
+    assert report["ablation"]["static"] == ["a1"] and report["ablation"]["lock"] == []
+    assert cli.main(["attack", *where[:-1], str(repo / "absent")]) == 2

@@ -74,3 +74,20 @@ def sums(values: Floats, resamples: int, block: float, rng: np.random.Generator)
             path = doubled[:, column]
             out[done : done + count, column] = (path[starts + taken] - path[starts]).sum(axis=1)
     return out
+
+
+def mean_error(values: Floats, block: float) -> float:
+    """Return the standard error of the mean of values (sessions,) under the bootstrap with endlessly many resamples.
+
+    Politis and Romano (1994), eq. 9: var = (1 / n) sum_k b_k c_k over circular autocovariances c_k, with
+    b_k = (1 - k/n)(1 - p)^k + (k/n)(1 - p)^(n - k) and p = 1 / block. It needs no seed.
+    """
+    sessions = len(values)
+    if sessions < 2:
+        return 0.0
+    power = np.abs(np.fft.rfft(values - values.mean())) ** 2
+    covariance = np.fft.irfft(power, sessions) / sessions
+    lag = np.arange(sessions)
+    stay = 1.0 - 1.0 / block
+    weight = (1 - lag / sessions) * stay**lag + (lag / sessions) * stay ** (sessions - lag)
+    return float(np.sqrt(max(float(weight @ covariance), 0.0) / sessions))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from guardrails.attestation import Head, Log, Signer, statement
-
 from oomrl.adapters.database import Store
 from oomrl.domain.records import Deployment, Proposal, Review, StoredVerdict
 

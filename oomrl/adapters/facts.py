@@ -136,9 +136,7 @@ class StoredFacts:
             if loss is not None:
                 work.losses.save(self._stored(loss))
 
-    def save_trade(
-        self, day: date, revision: str, planned: Planned, record: SessionRecord, loss: Loss | None
-    ) -> None:
+    def save_trade(self, day: date, revision: str, planned: Planned, record: SessionRecord, loss: Loss | None) -> None:
         with self.store.begin() as work:
             if planned.decision is not None:
                 by = SERVICE if planned.rested else revision
@@ -147,7 +145,9 @@ class StoredFacts:
                 work.orders.save(self.run, record.sized.orders, None)
             if planned.failure is not None:
                 reason = f"{planned.failure.kind}: {planned.failure.message}"
-                event = CapitalEvent(f"failure/{day}", self.run, CapitalKind.HALT, day, self.now(), by=SERVICE, reason=reason)
+                event = CapitalEvent(
+                    f"failure/{day}", self.run, CapitalKind.HALT, day, self.now(), by=SERVICE, reason=reason
+                )
                 work.capital.save(event)
             if loss is not None:
                 work.losses.save(self._stored(loss))

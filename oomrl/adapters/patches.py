@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from guardrails.patch import PatchError, apply_patch, canonical_diff, parse_patch
 from guardrails.policy import Limits
 from guardrails.tree import Tree
-
 from oomrl.domain.records import Proposal
 from oomrl.errors import Mistake
 

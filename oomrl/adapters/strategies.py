@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from guardrails.sandbox import Sandbox
-
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.strategy_worker import SandboxedWorker
 from oomrl.domain.account import Cadence

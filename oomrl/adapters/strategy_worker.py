@@ -9,7 +9,6 @@ from typing import Any
 
 from guardrails.sandbox import Sandbox
 from guardrails.worker.client import Worker, WorkerFailure
-
 from oomrl.domain.market import COLUMNS, Session
 from oomrl.domain.trading import Decision, Hold, LiquidityPlan, Portfolio, TargetPortfolio
 from oomrl.errors import StrategyFailure

@@ -39,9 +39,7 @@ def judge(row: Code, sample: str) -> list[Finding]:
     if row.kind == "pair":
         shown, read = (part.lstrip("\n").encode() for part in sample.split("=== read as ===\n"))
         return [] if agrees(shown, parse_patch(read, policy.limits, [])) else [finding(row.code, "", 0, "")]
-    path = (
-        STATIC.get(row.kind, "strategy.toml") if row.code != "GR411" else "tests/generated/test_standing.py"
-    )
+    path = STATIC.get(row.kind, "strategy.toml") if row.code != "GR411" else "tests/generated/test_standing.py"
     if row.kind == "parameters":
         from guardrails.checks.parameters import judge_parameters
 
@@ -65,9 +63,7 @@ def test_a_code_is_explained_in_full() -> None:
 
 def test_each_code_in_the_source_is_in_the_table_and_the_reverse() -> None:
     folder = Path(guardrails.__file__).parent
-    used = {
-        code for path in folder.rglob("*.py") for code in re.findall(r'"(GR\d{3})"', path.read_text("utf-8"))
-    }
+    used = {code for path in folder.rglob("*.py") for code in re.findall(r'"(GR\d{3})"', path.read_text("utf-8"))}
     assert used == set(codes())
 
 

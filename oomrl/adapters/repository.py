@@ -8,6 +8,7 @@ and attestations bind a tree by its id.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -228,10 +229,17 @@ class Repository:
         wanted = "".join(f"{blob}\n" for blob in blobs.values()).encode()
         out = _git(self.folder, "cat-file", "--batch", stdin=wanted)
         files, at = {}, 0
-        for path in blobs:
+        for path, blob in blobs.items():
             end = out.index(b"\n", at)
-            size = int(out[at:end].rsplit(b" ", 1)[1])
-            files[path] = out[end + 1 : end + 1 + size]
+            header = out[at:end].decode().split(" ")
+            size = int(header[2]) if header[:2] == [blob, "blob"] else 0
+            data = out[end + 1 : end + 1 + size]
+            # git does not compare an object with its name each time it reads one.
+            if hashlib.sha256(f"blob {size}\0".encode() + data).hexdigest() != blob:
+                raise Halt(
+                    f"Expected the content of {path} to have the id {blob[:12]}, was damaged. Run `oomrl doctor`"
+                )
+            files[path] = data
             at = end + size + 2
         return files
 

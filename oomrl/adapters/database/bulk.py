@@ -110,7 +110,8 @@ def put(connection: Connection, table: Table, row: Mapping[str, object], may_dif
 @cache
 def _insert(table: Table, dialect: str) -> Insert:
     insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    return insert(table).on_conflict_do_nothing()
+    # Without the option some drivers do not say how many rows an INSERT has made.
+    return insert(table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
 
 
 def _short(row: Mapping[str, object]) -> str:

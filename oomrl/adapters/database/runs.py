@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from oomrl.adapters.database.bulk import put
 from oomrl.adapters.database.tables import runs
@@ -30,9 +30,10 @@ class Runs:
             "result": None if run.result is None else dict(run.result),
         }
         key = self._connection.scalar(select(runs.c.id).where(runs.c.name == run.id))
-        if key is not None:
-            row["id"] = key
-        return put(self._connection, runs, row, may_differ=("started_at", "status", "result"))
+        if key is None:
+            self._connection.execute(insert(runs), row)
+            return True
+        return put(self._connection, runs, {"id": key, **row}, may_differ=("started_at", "status", "result"))
 
     def finish(self, run: str, status: RunStatus, result: Json | None = None) -> None:
         """Say how a run ended, with the figures that it printed."""

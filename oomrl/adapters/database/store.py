@@ -63,8 +63,12 @@ class Store:
         URL or was written by a newer version, `Halt` for a database that cannot be used.
         """
         engine = open_engine(place, durable)
-        with _telling(engine):
-            schema.upgrade(engine)
+        try:
+            with _telling(engine):
+                schema.upgrade(engine)
+        except BaseException:
+            engine.dispose()
+            raise
         return cls(engine)
 
     @contextmanager

@@ -46,12 +46,8 @@ class Momentum:
 
     def rising(self) -> list[str]:
         window = self.params["window"]
-        able = {
-            n: r for n, r in self.history.items() if len(r) > window and r[-1] >= self.params["min_price"]
-        }
-        return sorted(able, key=lambda name: (-able[name][-1] / able[name][-window], name))[
-            : max(1, len(able) // 3)
-        ]
+        able = {n: r for n, r in self.history.items() if len(r) > window and r[-1] >= self.params["min_price"]}
+        return sorted(able, key=lambda name: (-able[name][-1] / able[name][-window], name))[: max(1, len(able) // 3)]
 
     def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
         self.decides += 1
@@ -138,9 +134,7 @@ def test_a_cheat_fails_its_property(kind: type[Momentum], name: str) -> None:
 
 
 def test_a_property_is_waived_by_name_with_a_reason() -> None:
-    waived = replace(
-        POLICY, acceptance=replace(POLICY.acceptance, waived={"scale": "absolute prices matter here"})
-    )
+    waived = replace(POLICY, acceptance=replace(POLICY.acceptance, waived={"scale": "absolute prices matter here"}))
     assert "scale" in failing(ByPrice) and failing(ByPrice, policy=waived) == set()
 
 

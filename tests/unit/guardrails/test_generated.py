@@ -86,10 +86,7 @@ def codes(text: str) -> list[str]:
     policy = small.policy()
     policy = replace(policy, tests=replace(policy.tests, imports={**policy.tests.imports, "numpy": ("*",)}))
     result = base.replace({path: (HEAD + text).encode()})
-    return [
-        f"{item.code} {item.line} {item.reason}"
-        for item in judge_static(base, result, [path], "tests", policy)
-    ]
+    return [f"{item.code} {item.line} {item.reason}" for item in judge_static(base, result, [path], "tests", policy)]
 
 
 @pytest.mark.parametrize("name", VACUOUS)

@@ -181,9 +181,7 @@ def test_the_canonical_diff_leads_exactly_to_the_result(
 
 def test_git_applies_the_canonical_diff_to_the_same_tree(tmp_path: Path) -> None:
     base = small.tree()
-    result = base.replace(
-        {"src/strategy/signal.py": base["src/strategy/signal.py"].replace(b"first", b"early")}
-    )
+    result = base.replace({"src/strategy/signal.py": base["src/strategy/signal.py"].replace(b"first", b"early")})
     result = result.replace(
         {"src/strategy/new.py": b"LIMIT = 2", "src/strategy/table.py": None, "src/strategy/no.py": b""}
     )
@@ -199,9 +197,7 @@ def test_a_diff_made_by_another_program_is_read_the_same(data: st.DataObject) ->
     lines = [f"line {at}\n" for at in range(30)]
     changed = list(lines)
     for at in sorted(data.draw(st.sets(st.integers(0, 29), min_size=1, max_size=6)), reverse=True):
-        changed[at : at + 1] = data.draw(
-            st.sampled_from([[], [f"new {at}\n"], [lines[at], "more\n"], ["x\n", "y\n"]])
-        )
+        changed[at : at + 1] = data.draw(st.sampled_from([[], [f"new {at}\n"], [lines[at], "more\n"], ["x\n", "y\n"]]))
     text = "".join(difflib.unified_diff(lines, changed, "a/f", "b/f"))
     base = Tree({"f": "".join(lines).encode()})
     if text:

@@ -44,11 +44,7 @@ class Cycle(RuleBasedStateMachine):
         except LockViolation:
             assert self.lock is before
             return
-        assert (
-            transition.before is before.state
-            and transition.after is to
-            and transition.step == before.step + 1
-        )
+        assert transition.before is before.state and transition.after is to and transition.step == before.step + 1
         if to is State.LOCKED:
             self.locked = self.tree
         if to is State.COMMITTED:
@@ -61,9 +57,7 @@ class Cycle(RuleBasedStateMachine):
     )
     def offer(self, touched: set[str], passed: bool, cost: float) -> None:
         self.steps += 1
-        after = self.tree.replace(
-            {AREAS[name]: self.tree[AREAS[name]] + b"# %d\n" % self.steps for name in touched}
-        )
+        after = self.tree.replace({AREAS[name]: self.tree[AREAS[name]] + b"# %d\n" % self.steps for name in touched})
         before = self.lock
         try:
             self.lock, _, kept = self.lock.offer(self.tree, after, POLICY, passed=passed, cost=cost)
@@ -136,9 +130,7 @@ def spin(folder: Path, model: str, claim: str) -> bool:
     (folder / "model.pml").write_text(model)
     subprocess.run(["spin", "-a", "model.pml"], cwd=folder, check=True, capture_output=True)
     subprocess.run(["cc", "-w", "-o", "pan", "pan.c"], cwd=folder, check=True, capture_output=True)
-    out = subprocess.run(
-        ["./pan", "-a", "-N", claim], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout
+    out = subprocess.run(["./pan", "-a", "-N", claim], cwd=folder, check=True, capture_output=True, text=True).stdout
     assert "State-vector" in out
     return "errors: 0" in out
 

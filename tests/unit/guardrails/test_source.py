@@ -253,10 +253,7 @@ def codes(text: str) -> list[str]:
     imports = {**policy.code.imports, "datetime": ("*",)}
     policy = replace(policy, code=replace(policy.code, imports=imports))
     result = base.replace({path: text.encode()})
-    return [
-        f"{item.code} {item.line} {item.reason}"
-        for item in judge_static(base, result, [path], "logic", policy)
-    ]
+    return [f"{item.code} {item.line} {item.reason}" for item in judge_static(base, result, [path], "logic", policy)]
 
 
 @pytest.mark.parametrize("name", REACH)

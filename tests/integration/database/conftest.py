@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from oomrl.adapters.database import Store
+from oomrl.adapters.database.engine import open_engine, url_of
+from tests.integration.database import postgres
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres_database() -> Iterator[Callable[[str], str]]:
+    """Give a maker of databases, each a copy of another one ("template0" is empty)."""
+    lack = postgres.missing()
+    if lack:
+        pytest.skip(f"PostgreSQL is not tested here: {lack} is missing")
+    with postgres.server() as url:
+
+        def create(template: str) -> str:
+            name = f"test_{next(_NUMBERS)}"
+            engine = open_engine(url)
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                connection.execute(text(f"CREATE DATABASE {name} TEMPLATE {template}"))
+            engine.dispose()
+            return url_of(url).set(database=name).render_as_string()
+
+        yield create
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give an empty database of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "oomrl.db")
+    create: Callable[[str], str] = request.getfixturevalue("postgres_database")
+    return create("template0")
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("migrated") / "oomrl.db"
+    Store.open(path).close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def migrated_postgresql(postgres_database: Callable[[str], str]) -> str:
+    url = postgres_database("template0")
+    Store.open(url).close()
+    name = url_of(url).database
+    assert name is not None
+    return name
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """Give a store of each kind, empty and migrated."""
+    if request.param == "sqlite":
+        place = str(tmp_path / "oomrl.db")
+        shutil.copy(request.getfixturevalue("migrated_sqlite"), place)
+    else:
+        create: Callable[[str], str] = request.getfixturevalue("postgres_database")
+        place = create(request.getfixturevalue("migrated_postgresql"))
+    with Store.open(place) as opened:
+        yield opened

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect, text
+
+from oomrl.adapters.database import Store, schema
+from oomrl.adapters.database.engine import open_engine
+from oomrl.adapters.database.tables import metadata
+from oomrl.errors import Mistake
+from tests.integration.database import builders as build
+from tests.integration.database.conftest import place, postgres_database  # noqa: F401
+from tests.integration.database.test_shelves import DIAGNOSTIC, LOSS, PROMPT, PROPOSAL, VERDICT
+
+
+def test_a_migrated_database_equals_the_declared_metadata(place: str) -> None:  # noqa: F811
+    engine = open_engine(place)
+    schema.upgrade(engine)
+    with engine.connect() as connection:
+        assert schema.differences(connection) == []
+        assert schema.current(connection) == schema.newest()
+    engine.dispose()
+
+
+def test_a_migrated_database_has_the_columns_of_a_created_one(place: str, tmp_path: Path) -> None:  # noqa: F811
+    """The comparison by Alembic leaves out keys, checks and defaults; reflection does not."""
+    migrated = open_engine(place)
+    schema.upgrade(migrated)
+    found = {table: _shape(migrated, table) for table in metadata.tables}
+    migrated.dispose()
+    created = open_engine(place if "://" in place else str(tmp_path / "created.db"))
+    if "://" in place:
+        with created.begin() as connection:
+            connection.execute(text("DROP SCHEMA public CASCADE"))
+            connection.execute(text("CREATE SCHEMA public"))
+    metadata.create_all(created)
+    assert {table: _shape(created, table) for table in metadata.tables} == found
+    created.dispose()
+
+
+def _shape(engine, table: str) -> dict[str, object]:  # type: ignore[no-untyped-def]
+    look = inspect(engine)
+    return {
+        "columns": [(c["name"], str(c["type"]), c["nullable"], c["default"]) for c in look.get_columns(table)],
+        "key": look.get_pk_constraint(table),
+        "foreign": sorted(map(str, look.get_foreign_keys(table))),
+        "unique": sorted(map(str, look.get_unique_constraints(table))),
+        "indexes": sorted(map(str, look.get_indexes(table))),
+        "checks": sorted(str(check["name"]) for check in look.get_check_constraints(table)),
+    }
+
+
+def test_up_and_down_and_up_again(place: str) -> None:  # noqa: F811
+    engine = open_engine(place)
+    schema.upgrade(engine)
+    schema.downgrade(engine, "base")
+    assert set(inspect(engine).get_table_names()) == {"alembic_version"}
+    schema.upgrade(engine)
+    with engine.connect() as connection:
+        assert schema.differences(connection) == []
+    engine.dispose()
+
+
+def test_an_upgrade_keeps_every_row(place: str) -> None:  # noqa: F811
+    """Each older schema is filled as far as it goes, brought up, and read."""
+    engine = open_engine(place)
+    schema.upgrade(engine, "0001")
+    with engine.connect() as connection:
+        before = set(inspect(connection).get_table_names())
+    engine.dispose()
+    if schema.newest() == "0001":
+        with Store.open(place) as store:
+            fill(store)
+    with Store.open(place) as store, store.read() as view:
+        assert before <= set(inspect(view.connection).get_table_names())
+        assert view.orders.counts(build.RUN) == (8, 6)
+        assert view.prompts.all(build.RUN) == [PROMPT]
+
+
+def fill(store: Store) -> None:
+    with store.begin() as work:
+        work.runs.start(build.run())
+        work.sessions.save(build.RUN, build.record(0))
+        work.sessions.save(build.RUN, build.record(1))
+        work.losses.save(LOSS)
+        work.losses.save_diagnostic(DIAGNOSTIC)
+        work.prompts.ask(PROMPT)
+        work.proposals.save(PROPOSAL)
+        work.proposals.save_verdict(VERDICT)
+
+
+def test_a_database_of_a_newer_version_is_left_alone(place: str) -> None:  # noqa: F811
+    Store.open(place).close()
+    engine = open_engine(place)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(Mistake, match="newer version"):
+        Store.open(place)
+
+
+def test_opening_needs_no_file_of_the_working_directory(tmp_path: Path) -> None:
+    code = "import sys; from oomrl.adapters.database import Store; Store.open(sys.argv[1]).close()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, str(tmp_path / "a.db")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "a.db").is_file()

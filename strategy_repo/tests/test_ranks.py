@@ -59,7 +59,7 @@ def test_only_proportions_of_weights_matter():
     one = np.array([0.2, 0.8])
     two = np.array([0.9, 0.1])
     assert ranks.combined((one, two), (1.0, 3.0)).tolist() == pytest.approx([0.725, 0.275], abs=1e-15)
-    assert ranks.combined((one, two), (0.5, 1.5)).tolist() == pytest.approx([0.725, 0.275], abs=1e-15)
+    assert ranks.combined((one, two), (0.125, 0.375)).tolist() == pytest.approx([0.725, 0.275], abs=1e-15)
 
 
 def test_a_factor_without_weight_has_no_say():

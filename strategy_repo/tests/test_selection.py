@@ -55,9 +55,10 @@ def test_too_many_held_names_leave_by_score():
 
 
 def test_the_keep_fraction_never_narrows_the_selection():
-    total = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+    total = np.linspace(0.9, 0.1, 10)
     read = parameters.read({**PARAMS, "keep_fraction": 0.0})
-    assert np.flatnonzero(selection.select(total, np.ones(5, dtype=bool), mask(5, 1), read)).tolist() == [0, 1]
+    held = mask(10, 3)
+    assert np.flatnonzero(selection.select(total, np.ones(10, dtype=bool), held, read)).tolist() == [0, 1, 2, 3]
 
 
 def test_the_first_seen_name_wins_a_tie():

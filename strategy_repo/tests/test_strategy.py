@@ -130,6 +130,28 @@ def test_a_name_that_does_not_trade_keeps_its_shares(halted):
     assert sum(answer["weights"].values()) <= 0.95 + 1e-12
 
 
+def test_names_that_do_not_trade_leave_less_for_the_others():
+    sessions = trending()
+    last = bars(NAMES, sessions[-1]["close"], tradable=[1.0] * 9 + [0.0])
+    close = {name: float(sessions[-1]["close"][slot]) for slot, name in enumerate(NAMES)}
+    held = {"N9": 0.5 * 1e6 / close["N9"], "N8": 0.3 * 1e6 / close["N8"]}
+    weights = started([*sessions, last], **MOMENTUM_ONLY).decide(portfolio(1e6, held))["weights"]
+    assert weights["N9"] == pytest.approx(0.5, abs=1e-12)
+    # 0.95 - 0.5 is left for four names; 0.3 is far outside the band of 0.1125.
+    assert [weights[name] for name in ("N5", "N6", "N7", "N8")] == pytest.approx([0.1125] * 4, abs=1e-9)
+
+
+def test_a_halted_name_that_comes_back_is_traded_again():
+    sessions = trending()
+    halted = bars(NAMES, sessions[-1]["close"], tradable=[0.0] + [1.0] * 9)
+    close = float(sessions[-1]["close"][0])
+    strategy = started([*sessions, halted])
+    held = {"N0": 0.2 * 1e6 / close}
+    assert strategy.decide(portfolio(1e6, held))["weights"]["N0"] == pytest.approx(0.2, abs=1e-12)
+    strategy.on_session(sessions[-1])
+    assert "N0" not in strategy.decide(portfolio(1e6, held))["weights"]
+
+
 def test_a_name_that_does_not_trade_is_not_bought():
     sessions = trending()
     last = bars(NAMES, sessions[-1]["close"], tradable=[1.0] * 9 + [0.0])
@@ -145,7 +167,17 @@ def test_a_name_that_stops_printing_is_given_up_after_the_gap():
     given_up = started([*sessions, *[gone] * 4]).decide(portfolio(1e6, {"N9": 100.0}))
     assert "N9" not in given_up["weights"]
     assert given_up["reasons"]["N9"] == "sell: not in the universe"
-    assert given_up["plan"]["N9"]["sessions"] >= 1
+    assert given_up["plan"]["N9"]["sessions"] == 1
+
+
+def test_a_name_that_is_given_up_is_given_up_whole():
+    sessions = trending()
+    gone = bars(NAMES[:9], sessions[-1]["close"][:9])
+    equity = 1e10
+    held = {"N9": 0.4 * equity / float(sessions[-1]["close"][9])}
+    answer = started([*sessions, *[gone] * 4]).decide(portfolio(equity, held))
+    assert "N9" not in answer["weights"]
+    assert answer["plan"]["N9"]["sessions"] == 3
 
 
 def test_a_large_account_moves_only_as_far_as_volume_allows():

@@ -27,8 +27,9 @@ def blind_to_liquidity(chance: random.Random) -> Fault:
     what = "Orders and positions ignore what a name trades."
     share = between(chance, 0.5, 1.0)
     wide = between(chance, 20.0, 60.0, 1)
-    capital = millions(chance, 800, 3_000)
+    capital = millions(chance, 400, 900)
     market = (
+        *settings(reversal_weight=between(chance, 1.2, 2.0)),
         source("liquidity", PARTICIPATION, PARTICIPATION.replace("parameters.max_participation", str(share))),
         source("liquidity", SESSIONS, SESSIONS.replace("parameters.max_sessions", "1")),
     )
@@ -50,12 +51,18 @@ def blind_to_liquidity(chance: random.Random) -> Fault:
 def illiquid_tail(chance: random.Random) -> Fault:
     names = identifiers(chance)
     what = "The least liquid names are ranked."
-    capital = millions(chance, 50, 300)
+    capital = millions(chance, 300, 700)
+    blind = (
+        source("liquidity", REACH, REACH.replace("max_participation *", "max_participation * 40.0 *")),
+        source("liquidity", POSITION, POSITION.replace("parameters.max_position_volume", "20.0")),
+        source("liquidity", PARTICIPATION, PARTICIPATION.replace("parameters.max_participation", "1.0")),
+    )
     if chance.random() < 0.5:
         count = chance.randint(12, 30)
         changes = (
             via("universe", BY_LIQUIDITY, f"{names[0]} = min(size, {count})", "-dollars", "dollars"),
             source("universe", CUT, CUT.replace("size", names[0])),
+            *blind,
         )
         return Fault("universe.most_liquid", count, names, changes, what, capital)
     share = between(chance, 0.15, 0.35)
@@ -64,6 +71,7 @@ def illiquid_tail(chance: random.Random) -> Fault:
         via("universe", UNIVERSE, tail, "(mask,", f"(mask & {names[0]},"),
         source("universe", LIQUID, ""),
         source("universe", IMPORT, "from strategy import returns\n" + IMPORT),
+        *blind,
     )
     return Fault("universe.eligible", share, names, changes, what, capital)
 
@@ -75,7 +83,7 @@ def limit_too_tight(chance: random.Random) -> Fault:
         unit = between(chance, 20.0, 200.0, 1)
         change = via("liquidity", LIMIT, f"{names[0]} = {unit}", "1e4", names[0])
         return Fault("liquidity.plan", unit, names, (change,), what)
-    width = between(chance, 0.005, 0.05)
+    width = between(chance, 0.005, 0.05, 5)
     return Fault("strategy.toml", width, (), settings(limit_volatilities=width), what)
 
 

@@ -6,13 +6,13 @@ import random
 
 from oomrl.testing.starts.fault import Fault, Plant, between, identifiers, settings, source, via
 
-KEEP = "    keep = places(order.size, max(parameters.keep_fraction, parameters.hold_fraction), parameters)\n"
+KEEP = "    keep = places(order.size, parameters.keep_fraction, parameters)\n"
 KEPT = "    kept = order[:keep]\n"
 PLACES = "    wanted = max(round(fraction * universe), parameters.min_holdings)\n"
 SELECT = "        chosen = selection.select(scores.total, members, current > 0.0, self.parameters)\n"
 CURRENT = "        current = returns.holding_weights(shares, measured.close, equity)\n"
 FROZEN = "        frozen = (current > 0.0) & ~measured.tradable & (measured.silent <= self.parameters.max_gap)\n"
-BAND = "        worth_trading = sizing.banded(ideal, movable, self.parameters.no_trade_band)\n"
+BAND = "        worth_trading = sizing.banded(ideal, current, self.parameters.no_trade_band)\n"
 CAPPED = "        ideal = sizing.capped(shares, caps, self.parameters.exposure - locked.sum())\n"
 PROPORTIONS = "        shares = sizing.proportions(measured.volatility, chosen, self.parameters.volatility_sizing)\n"
 NEAR = "    near = np.abs(ideal - current) <= band * np.maximum(ideal, current)\n"
@@ -23,7 +23,7 @@ SIZING = "self.parameters.volatility_sizing"
 
 def churn(chance: random.Random) -> Fault:
     names = identifiers(chance)
-    daily = settings(cadence="daily", reversal_window=chance.randint(1, 3))
+    daily = settings(cadence="daily", reversal_window=chance.randint(1, 2), reversal_weight=between(chance, 0.8, 1.2))
     if chance.random() < 0.5:
         share = between(chance, 0.02, 0.2)
         changes = (
@@ -40,7 +40,9 @@ def churn(chance: random.Random) -> Fault:
 def no_cost_model(chance: random.Random) -> Fault:
     names = identifiers(chance)
     power = between(chance, 1.6, 2.0)
-    rest = settings(cadence="daily", volatility_window=21, volatility_sizing=power, keep_fraction=0.0)
+    rest = settings(
+        cadence="daily", volatility_window=10, volatility_sizing=power, keep_fraction=0.0, reversal_window=2
+    )
     band = between(chance, 0.0, 0.01)
     if chance.random() < 0.5:
         change = via("strategy", BAND, f"{names[0]} = {band}", "self.parameters.no_trade_band", names[0])

@@ -15,9 +15,8 @@ LEVEL_BEFORE = "        return self.levels[(self.count - 1 - sessions) % self.le
 ROWS = "            level_rows=self.parameters.momentum_window + 1,\n"
 MOMENTUM = "    return returns.growth(history.level_before(skip), history.level_before(window))\n"
 RECENT = "    change = returns.growth(history.level, history.level_before(window))\n"
-SQUARES = (
-    "    return np.maximum(np.sqrt((changes * changes).sum(axis=0) / np.maximum(observed, 1)), VOLATILITY_FLOOR)\n"
-)
+KNOWN = "    known = age >= parameters.momentum_window\n"
+VOLATILITY = "        volatility=volatility(history.changes, observed),\n"
 ORDER = '    order = candidates[np.argsort(-total[candidates], kind="stable")]\n'
 WEIGHTS = "    weights = (parameters.momentum_weight, parameters.volatility_weight, parameters.reversal_weight)\n"
 
@@ -49,18 +48,21 @@ def stale_signal(chance: random.Random) -> Fault:
     late = names[0]
     what = f"Every signal is {days} session(s) older than it could be."
     rows = source("strategy", ROWS, ROWS.replace("+ 1", f"+ {1 + days}"))
+    heavy = settings(reversal_weight=between(chance, 1.2, 2.5))
     if chance.random() < 0.5:
         recent = f"    change = returns.growth(history.level_before({late}), history.level_before(window + {late}))\n"
         changes = (
             rows,
             source("features", MOMENTUM, f"    {late} = {days}\n" + shifted(MOMENTUM, late)),
             source("features", RECENT, f"    {late} = {days}\n" + recent),
+            *heavy,
         )
         return Fault("features.recent_return", days, names, changes, what)
     changes = (
         rows,
         via("history", LEVEL_BEFORE, f"{late} = sessions + {days}", "sessions", late),
         source("features", RECENT, RECENT.replace("history.level,", "history.level_before(0),")),
+        *heavy,
     )
     return Fault("history.level_before", days, names, changes, what)
 
@@ -84,10 +86,11 @@ def wrong_horizon(chance: random.Random) -> Fault:
     window = chance.randint(5, 15)
     names = identifiers(chance)
     if chance.random() < 0.5:
-        line = f"    return returns.growth(history.level_before({names[0]}), history.level_before(min(window, {window})))\n"
-        change = source("features", MOMENTUM, f"    {names[0]} = min(skip, 1)\n" + line)
+        line = MOMENTUM.replace("(skip)", "(min(skip, 1))").replace("(window)", f"({names[0]})")
+        change = source("features", MOMENTUM, f"    {names[0]} = min(window, {window})\n" + line)
         what = f"Momentum is the return of the last {window} sessions."
-        return Fault("features.momentum", window, names, (change,), what)
+        heavy = settings(momentum_weight=between(chance, 2.0, 4.0))
+        return Fault("features.momentum", window, names, (change, *heavy), what)
     changes = settings(momentum_window=window + 10, momentum_skip=0, reversal_weight=between(chance, 0.0, 0.1))
     return Fault("strategy.toml", window + 10, (), changes, f"Momentum looks back {window + 10} sessions only.")
 
@@ -95,11 +98,13 @@ def wrong_horizon(chance: random.Random) -> Fault:
 def wrong_sign(chance: random.Random) -> Fault:
     names = identifiers(chance)
     factor = between(chance, 0.5, 2.0)
+    light = between(chance, 0.0, 0.3)
+    weights = settings(momentum_weight=light, volatility_weight=0.0, reversal_weight=between(chance, 1.5, 3.0))
     if chance.random() < 0.5:
-        change = via("selection", ORDER, f"{names[0]} = {factor} * total[candidates]", "-total[candidates]", names[0])
-        return Fault("selection.select", factor, names, (change,), "The names with the worst scores are held.")
-    change = via("ranks", "    return mean\n", f"{names[0]} = {factor} * (1.0 - mean)", "mean", names[0])
-    return Fault("ranks.combined", factor, names, (change,), "The combined score prefers the worst names.")
+        order = via("selection", ORDER, f"{names[0]} = {factor} * total[candidates]", "-total[candidates]", names[0])
+        return Fault("selection.select", factor, names, (order, *weights), "The worst scores are held.")
+    mean = via("ranks", "    return mean\n", f"{names[0]} = {factor} * (1.0 - mean)", "mean", names[0])
+    return Fault("ranks.combined", factor, names, (mean, *weights), "The combined score prefers the worst names.")
 
 
 def rank_inverted(chance: random.Random) -> Fault:
@@ -115,7 +120,7 @@ def rank_inverted(chance: random.Random) -> Fault:
     line = f"    {factor} = returns.rank({right}"
     changes = (via("ranks", line, f"{names[0]} = {wrong.format(weight)}", right, f"{names[0]}, "),)
     if factor == "reversal":
-        changes += settings(reversal_weight=between(chance, 1.0, 3.0))
+        changes += settings(reversal_weight=between(chance, 1.5, 3.0))
     what = f"The rank of the factor {factor} is upside down."
     return Fault(f"ranks.score:{factor}", weight, names, changes, what)
 
@@ -123,7 +128,7 @@ def rank_inverted(chance: random.Random) -> Fault:
 def reversal_overweight(chance: random.Random) -> Fault:
     names = identifiers(chance)
     what = "Short-term reversal outweighs all else, every day."
-    daily = settings(reversal_window=chance.randint(1, 2), cadence="daily")
+    daily = settings(reversal_window=1, cadence="daily", keep_fraction=between(chance, 0.3, 0.4))
     if chance.random() < 0.5:
         weight = between(chance, 2.5, 4.0)
         return Fault("strategy.toml", weight, (), (*daily, *settings(reversal_weight=weight)), what)
@@ -160,17 +165,14 @@ def noisy_volatility(chance: random.Random) -> Fault:
     rows = chance.randint(2, 4)
     names = identifiers(chance, 2)
     few, number = names
-    squares = SQUARES.replace("(changes * changes)", f"({few} * {few})").replace("np.maximum(observed, 1)", number)
+    latest = f"    {few} = history.changes[(history.count - 1 - np.arange({rows})) % history.changes.shape[0]]\n"
     changes = (
-        source(
-            "features",
-            SQUARES,
-            f"    {few} = changes[:{rows}]\n    {number} = np.clip(observed, 1, {rows})\n" + squares,
-        ),
-        *settings(volatility_sizing=between(chance, 1.5, 2.0), volatility_window=chance.randint(21, 42)),
+        source("features", KNOWN, f"{latest}    {number} = np.clip(observed, 1, {rows})\n{KNOWN}"),
+        source("features", VOLATILITY, f"        volatility=volatility({few}, {number}),\n"),
+        *settings(volatility_sizing=between(chance, 1.6, 2.0), volatility_weight=2.0, cadence="daily"),
     )
-    what = f"Volatility is measured on {rows} returns, and sizes follow it."
-    return Fault("features.volatility", rows, names, changes, what)
+    what = f"Volatility is measured on {rows} returns, and sizes follow it every day."
+    return Fault("features.measure", rows, names, changes, what)
 
 
 PLANTS: dict[str, Plant] = {

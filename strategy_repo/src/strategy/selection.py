@@ -20,7 +20,7 @@ def select(total: np.ndarray, universe: np.ndarray, held: np.ndarray, parameters
     candidates = np.flatnonzero(universe)
     order = candidates[np.argsort(-total[candidates], kind="stable")]
     room = places(order.size, parameters.hold_fraction, parameters)
-    keep = places(order.size, max(parameters.keep_fraction, parameters.hold_fraction), parameters)
+    keep = places(order.size, parameters.keep_fraction, parameters)
     kept = order[:keep]
     kept = kept[held[kept]][:room]
     chosen = np.zeros(universe.shape, dtype=bool)

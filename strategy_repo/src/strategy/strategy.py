@@ -62,15 +62,14 @@ class Strategy:
         `chosen` are the names to hold, `current` their weights now, `frozen` the names that keep theirs.
         """
         locked = np.where(frozen, current, 0.0)
-        movable = current - locked
         shares = sizing.proportions(measured.volatility, chosen, self.parameters.volatility_sizing)
         caps = np.minimum(
             sizing.name_cap(int(chosen.sum()), self.parameters),
             liquidity.position_caps(measured, equity, self.parameters),
         )
         ideal = sizing.capped(shares, caps, self.parameters.exposure - locked.sum())
-        worth_trading = sizing.banded(ideal, movable, self.parameters.no_trade_band)
+        worth_trading = sizing.banded(ideal, current, self.parameters.no_trade_band)
         room = liquidity.reach(measured, equity, self.parameters)
-        reached = liquidity.within_reach(worth_trading, movable, room)
+        reached = liquidity.within_reach(worth_trading, current, room)
         tradable = np.where(measured.tradable, reached, 0.0)
-        return sizing.fitted(tradable, movable, locked, self.parameters.exposure)
+        return sizing.fitted(tradable, current, locked, self.parameters.exposure)

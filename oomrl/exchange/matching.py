@@ -171,12 +171,19 @@ class _Book:
         if paid < len(which):
             each = float((reference + spread + impact)[paid])
             each += self.friction.commission_per_share * 1e4 + each * self.friction.commission_bps / 1e4
-            part = float((self.cash - 1) * 100 // each)
-            if part >= 1:
-                row, some, price = which[paid : paid + 1], np.array([part]), reference[paid : paid + 1]
-                spread, impact = self._concession(row, price, some)
-                self.cash -= int(self._cost(some, price + spread + impact)[0])
-                self._take(row, some, price, spread, impact, leg)
+            self._pay_part(which[paid : paid + 1], reference[paid : paid + 1], self.cash * 100 // each + 1.0, leg)
+
+    def _pay_part(self, row: Ints, reference: Floats, shares: float, leg: int) -> None:
+        """Fill one buy in part: the most shares, from an upper estimate down, that the cash pays."""
+        while shares >= 1:
+            some = np.array([shares])
+            spread, impact = self._concession(row, reference, some)
+            cost = int(self._cost(some, reference + spread + impact)[0])
+            if cost <= self.cash:
+                self.cash -= cost
+                self._take(row, some, reference, spread, impact, leg)
+                return
+            shares -= 1
 
     def _cost(self, shares: Floats, price: Floats) -> Ints:
         cents = half_up_cents(shares * price)

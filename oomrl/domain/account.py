@@ -169,7 +169,7 @@ class Account:
         `flows` are endowments and model bills of the day; endowments count from the close on.
         """
         bar = self.observe(session)
-        before = self.books.shares.copy()
+        before = self.books.shares
         execution = self._completed(session, bar, execution)
         self.books.settle(execution)
         after = self.books.shares
@@ -183,6 +183,7 @@ class Account:
             after,
             ticks=ticks - self._ticks - endowed * 100,
             pnl_cents=cents - self._cents - endowed,
+            equity=cents / 100,
             bills_cents=bills,
         )
         self._ticks, self._cents = ticks, cents

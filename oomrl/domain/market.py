@@ -106,7 +106,7 @@ class Roster:
 
     def named(self, values: Floats) -> dict[str, float]:
         """Return the non-zero values by symbol, in the roster's order."""
-        held = np.flatnonzero(values)
+        held = values.nonzero()[0]
         if len(held) == len(self.symbols):
             return dict(zip(self.symbols, values.tolist(), strict=True))
         symbols = self.symbols
@@ -131,4 +131,4 @@ def padded(values: Floats, size: int, fill: float = 0.0) -> Floats:
 
 def names_of(symbols: Sequence[str], mask: Bools) -> tuple[str, ...]:
     """Return the symbols where the mask is set."""
-    return tuple(symbols[int(n)] for n in np.flatnonzero(mask))
+    return tuple(symbols[int(n)] for n in mask.nonzero()[0])

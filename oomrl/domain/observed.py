@@ -56,12 +56,11 @@ class Observed:
         self._returns = np.zeros((BETA_SESSIONS, 0))
         self._known = np.zeros((BETA_SESSIONS, 0))
         self._benchmark = np.zeros(BETA_SESSIONS)
+        # Running sums of the window, by name: known returns, and over them b, b * b, r and r * b.
+        self._sums = np.zeros((5, 0))
         self._volume = np.zeros((VOLUME_SESSIONS, 0))
         self._weights = np.empty(0)
         self._worth = 0.0
-        # How many rows of the window have a name without a known return, and which.
-        self._holes = 0
-        self._hole = np.zeros(BETA_SESSIONS, dtype=np.bool_)
         self._all_rows: Ints | None = None
         self._adv: Floats | None = None
 
@@ -145,28 +144,19 @@ class Observed:
         self._seen, self._weights = padded(self._seen, size), padded(self._weights, size)
         self._tradable = padded(self._tradable.astype(np.float64), size) > 0
         self._returns, self._known = padded(self._returns, size), padded(self._known, size)
-        self._hole[: min(self.count, BETA_SESSIONS)] = True
-        self._holes = int(self._hole.sum())
+        self._sums = padded(self._sums, size)
         self._volume = padded(self._volume, size)
 
     def _beta(self, size: int) -> Floats:
         """Return cov(name, benchmark) / var(benchmark) over each name's known returns of the last 252 sessions."""
         if self.count < BETA_LEAST:
             return np.ones(size)
-        b = self._benchmark
-        n: Floats | float
-        if self._holes:
-            weights = np.stack([np.ones(BETA_SESSIONS), b, b * b])
-            n, sum_b, sum_bb = weights @ self._known
-        else:
-            n, sum_b, sum_bb = float(min(self.count, BETA_SESSIONS)), float(b.sum()), float(b @ b)
-        sum_r, sum_rb = np.stack([np.ones(BETA_SESSIONS), b]) @ self._returns
+        n, sum_b, sum_bb, sum_r, sum_rb = self._sums
         below = n * sum_bb - sum_b * sum_b
-        above = n * sum_rb - sum_b * sum_r
-        if isinstance(below, float):
-            return above / below if n >= BETA_LEAST and below > 1e-12 else np.ones(size)
         usable = (n >= BETA_LEAST) & (below > 1e-12)
-        return np.where(usable, above / np.where(usable, below, 1.0), 1.0)
+        if usable.all():
+            return (n * sum_rb - sum_b * sum_r) / below
+        return np.where(usable, (n * sum_rb - sum_b * sum_r) / np.where(usable, below, 1.0), 1.0)
 
     def _index(self, session: Session, returns: Floats) -> float:
         """Return the benchmark's total return: the tape's index, or equal weights over the names tradable the day
@@ -188,9 +178,21 @@ class Observed:
         self, returns: Floats, known: Bools, benchmark: float, volume: Floats, split: Floats, eventful: bool
     ) -> None:
         at = self.count % BETA_SESSIONS
-        hole = not known.all()
-        self._holes += hole - bool(self._hole[at])
-        self._hole[at] = hole
+        sums, past = self._sums, float(self._benchmark[at])
+        if self.count >= BETA_SESSIONS:
+            old, was = self._returns[at], self._known[at]
+            lost = past * was
+            sums[0] -= was
+            sums[1] -= lost
+            sums[2] -= past * lost
+            sums[3] -= old
+            sums[4] -= past * old
+        gained = benchmark * known
+        sums[0] += known
+        sums[1] += gained
+        sums[2] += benchmark * gained
+        sums[3] += returns
+        sums[4] += benchmark * returns
         self._returns[at], self._known[at], self._benchmark[at] = returns, known, benchmark
         if eventful and (split != 1.0).any():
             self._volume = self._volume * split

@@ -120,7 +120,7 @@ class _Book:
         """Fill all sales, and note at which point of the path each one's cash is there."""
         ready = self.selling & (self.left > 0)
         meets = ready & self._meets(0)
-        self._sales(np.flatnonzero(meets), self.path[0], 0, 0 if at_once else 1)
+        self._sales(meets.nonzero()[0], self.path[0], 0, 0 if at_once else 1)
         if self.limit is None:
             return
         ready &= ~meets
@@ -130,24 +130,24 @@ class _Book:
             crossing = ready & self._crosses(point)
             ready &= ~crossing
             touch = self.seen[point] == self.limit
-            self._sales(np.flatnonzero(crossing & ~touch), -self.limit, point, point)
-            self._sales(np.flatnonzero(crossing & touch), -self.limit, point, point + 1)
+            self._sales((crossing & ~touch).nonzero()[0], -self.limit, point, point)
+            self._sales((crossing & touch).nonzero()[0], -self.limit, point, point + 1)
 
     def buy(self) -> None:
         """Walk the path: limits that a leg crosses, then cash freed so far, then the buys that waited for it."""
         self.cash += self.freed[0]
         waiting = ~self.selling & (self.left > 0)
-        self._pay(np.flatnonzero(waiting & self._meets(0)), self.path[0], 0)
+        self._pay((waiting & self._meets(0)).nonzero()[0], self.path[0], 0)
         for point in (1, 2, 3):
             if self.limit is None and not self.freed[point]:
                 continue
             waiting = ~self.selling & (self.left > 0)
             if self.limit is not None:
-                self._pay(np.flatnonzero(waiting & self._crosses(point)), self.limit, point)
+                self._pay((waiting & self._crosses(point)).nonzero()[0], self.limit, point)
             if self.freed[point]:
                 self.cash += self.freed[point]
                 released = ~self.selling & (self.left > 0) & self._meets(point)
-                self._pay(np.flatnonzero(released), self.path[point], point)
+                self._pay(released.nonzero()[0], self.path[point], point)
         self.cash += self.freed[4]
 
     def result(self) -> Matched:
@@ -207,7 +207,10 @@ class _Book:
             self.short[which[paid:]] = True
             each = float(values[1:4, paid].sum())
             each += self.friction.commission_per_share * 1e4 + each * self.friction.commission_bps / 1e4
-            self._pay_part(which[paid : paid + 1], reference[paid : paid + 1], self.cash * 100 // each + 1.0, leg)
+            shares, rest = divmod(self.cash * 100, each)
+            # Rounding to cents and a smaller impact may let one share more through.
+            shares += rest > each - 200
+            self._pay_part(which[paid : paid + 1], reference[paid : paid + 1], shares, leg)
 
     def _pay_part(self, row: Ints, reference: Floats, shares: float, leg: int) -> None:
         """Fill one buy in part: the most shares, from an upper estimate down, that the cash pays."""

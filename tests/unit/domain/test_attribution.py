@@ -116,7 +116,7 @@ def test_waiting_for_cash_and_lacking_it_is_cash_drag() -> None:
     stage = Stage()
     stage.session({"A": (10,), "B": (10,)}, {"A": 1.0})
     stage.session({"A": (10,), "B": (10,)}, {"B": 1.0}, benchmark=0.0)
-    # The sale of A at the open pays for B at the next point, its low of 9.8; 20 shares more than planned are not bought.
+    # The sale of A at the open pays for B at the next point, its low of 9.8.
     record = stage.session({"A": (10,), "B": (10, 10.5, 9.8, 10.4)}, benchmark=0.0)
     assert parts(record) == {"selection": 400.0, "cash_drag": 200.0}
 

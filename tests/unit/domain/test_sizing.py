@@ -88,7 +88,13 @@ def test_weights_that_are_no_long_only_portfolio_are_a_failure(weights: dict[str
 
 @pytest.mark.parametrize(
     "plan",
-    [LiquidityPlan(0.0), LiquidityPlan(1.1), LiquidityPlan(sessions=0), LiquidityPlan(limit_bps=-1.0), LiquidityPlan(float("nan"))],
+    [
+        LiquidityPlan(0.0),
+        LiquidityPlan(1.1),
+        LiquidityPlan(sessions=0),
+        LiquidityPlan(limit_bps=-1.0),
+        LiquidityPlan(float("nan")),
+    ],
 )
 def test_plans_that_make_no_sense_are_a_failure(plan: LiquidityPlan) -> None:
     account, record = shown()
@@ -128,7 +134,9 @@ def test_each_limit_of_the_service_bites_and_says_so(
 
 
 def test_collars_and_plans_set_limit_prices_in_whole_cents_the_tighter_winning() -> None:
-    target = TargetPortfolio({"AA": 0.3, "BB": 0.3}, {"AA": LiquidityPlan(0.05, 1, 33.0), "BB": LiquidityPlan(limit_bps=900.0)})
+    target = TargetPortfolio(
+        {"AA": 0.3, "BB": 0.3}, {"AA": LiquidityPlan(0.05, 1, 33.0), "BB": LiquidityPlan(limit_bps=900.0)}
+    )
     answer = sized(target, Limits(collar_bps=200.0, cash_reserve_bps=0.0))
     row = {symbol: n for n, symbol in enumerate(answer.orders.symbols)}
     assert answer.orders.limit[row["AA"]] == 10.03

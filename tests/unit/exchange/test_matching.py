@@ -98,12 +98,16 @@ def test_sales_may_pay_for_buys_at_the_open_where_so_set() -> None:
 
 def test_a_buy_waits_for_a_limit_sale_until_the_path_has_reached_it() -> None:
     # The sale crosses 104 on the second leg (98 -> 105): the buy fills at that leg's end, in its own name.
-    matched = run(session_of(DOWN_FIRST, (50.0, 51.0, 48.0, 49.0, 1e6)), (0, -10, 104.0, 1.0), (1, 20, None, 1.0), cash=0)
+    matched = run(
+        session_of(DOWN_FIRST, (50.0, 51.0, 48.0, 49.0, 1e6)), (0, -10, 104.0, 1.0), (1, 20, None, 1.0), cash=0
+    )
     assert matched.fills.price.tolist() == [104.0, 48.0]
 
 
 def test_a_sale_at_the_very_extreme_frees_its_cash_one_point_later() -> None:
-    matched = run(session_of(DOWN_FIRST, (50.0, 51.0, 48.0, 49.0, 1e6)), (0, -10, 105.0, 1.0), (1, 20, None, 1.0), cash=0)
+    matched = run(
+        session_of(DOWN_FIRST, (50.0, 51.0, 48.0, 49.0, 1e6)), (0, -10, 105.0, 1.0), (1, 20, None, 1.0), cash=0
+    )
     assert matched.fills.price.tolist() == [105.0, 49.0]
 
 
@@ -129,7 +133,9 @@ def test_an_order_takes_its_share_of_the_volume_and_no_more() -> None:
 @pytest.mark.parametrize("volume_and_tradable", [(0.0, 1.0), (1e6, 0.0)])
 def test_nothing_trades_in_a_name_that_does_not(volume_and_tradable: tuple[float, float]) -> None:
     volume, tradable = volume_and_tradable
-    matched = run(session_of((10.0, 10.0, 10.0, 10.0, volume), tradable=tradable), (0, 5, None, 1.0), (0, -5, None, 1.0))
+    matched = run(
+        session_of((10.0, 10.0, 10.0, 10.0, volume), tradable=tradable), (0, 5, None, 1.0), (0, -5, None, 1.0)
+    )
     assert len(matched.fills) == 0
     assert matched.causes == (UnfilledCause.NOT_TRADED,) * 2
 

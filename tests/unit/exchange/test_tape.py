@@ -170,7 +170,9 @@ def jumping(factor: float, volume_factor: float = 1.0, at: int = 30) -> Tape:
     return tape
 
 
-@pytest.mark.parametrize(("factor", "volume"), [(0.1, 1.0), (0.1, 50.0), (0.5, 2.0), (2.0, 0.5), (1 / 1.6, 1.5), (10, 1)])
+@pytest.mark.parametrize(
+    ("factor", "volume"), [(0.1, 1.0), (0.1, 50.0), (0.5, 2.0), (2.0, 0.5), (1 / 1.6, 1.5), (10, 1)]
+)
 def test_a_jump_without_a_record_is_quarantined_from_its_first_print_on(factor: float, volume: float) -> None:
     sessions = list(jumping(factor, volume).sessions())
     assert [s.suspected for s in sessions[29:32]] == [(), ("N001",), ()]

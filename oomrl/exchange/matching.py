@@ -174,7 +174,8 @@ class _Book:
 
     def _crosses(self, point: int) -> Bools:
         assert self.limit is not None
-        return (self.seen[point - 1] > self.limit) & (self.seen[point] <= self.limit)
+        crosses: Bools = (self.seen[point - 1] > self.limit) & (self.seen[point] <= self.limit)
+        return crosses
 
     def _sales(self, which: Ints, prices: Floats, leg: int, frees: int) -> None:
         if not len(which):

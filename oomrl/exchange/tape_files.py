@@ -188,8 +188,8 @@ def builtin_tape() -> Tape:
         days = [date.fromisoformat(day).toordinal() - epoch for day in record["date"]]
         numbers.append(np.array(days, dtype=np.int64))
         names.append(np.full(len(days), number, dtype=np.int64))
-    values = {column: np.concatenate(pieces) for column, pieces in parts.items()}
-    return assemble("builtin", "builtin", BUILTIN_SYMBOLS, np.concatenate(names), np.concatenate(numbers), values)
+    rows = {column: np.concatenate(pieces) for column, pieces in parts.items()}
+    return assemble("builtin", "builtin", BUILTIN_SYMBOLS, np.concatenate(names), np.concatenate(numbers), rows)
 
 
 def recovered_actions(close: Floats, adjusted: Floats) -> tuple[Floats, Floats]:

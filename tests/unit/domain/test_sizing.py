@@ -123,7 +123,7 @@ def test_weights_that_sum_to_one_within_rounding_are_fine() -> None:
 def test_each_limit_of_the_service_bites_and_says_so(
     limits: Limits, market: dict[str, object], shares: dict[str, float], hit: str | None
 ) -> None:
-    if not limits.cash_reserve_bps == 100.0:
+    if limits.cash_reserve_bps != 100.0:
         limits = Limits(
             **{name: getattr(limits, name) for name in Limits.__slots__ if name != "cash_reserve_bps"},
             cash_reserve_bps=0.0,

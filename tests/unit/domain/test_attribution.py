@@ -18,8 +18,8 @@ from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.market import Session
 from oomrl.domain.shortfall import shortfall
 from oomrl.domain.sizing import Limits
-from oomrl.domain.trading import Hold, LiquidityPlan, TargetPortfolio
-from oomrl.errors import Halt
+from oomrl.domain.trading import Hold, LiquidityPlan, Orders, TargetPortfolio
+from oomrl.errors import Halt, Mistake
 from oomrl.exchange.exchange import PaperExchange
 from oomrl.exchange.friction import Friction
 from oomrl.exchange.replay import Terms, replay
@@ -218,6 +218,35 @@ def test_adopted_positions_are_a_target_from_the_start() -> None:
     assert sum(entry.amount for entry in entries) == 0
     stage.exchange.deposit(Decimal(0))
     assert parts(stage.session({"A": (11,)}, benchmark=0.1)) == {"market": 100.0}
+
+
+def test_positions_that_cannot_be_kept_are_not_adopted() -> None:
+    stage = Stage()
+    stage.session({"A": (10,)})
+    with pytest.raises(Mistake, match="was ZZ"):
+        stage.account.adopt({"ZZ": Decimal(1)}, "adopt", MONDAY)
+    with pytest.raises(Mistake, match=r"was 0\.5 of A"):
+        stage.account.adopt({"A": Decimal("0.5")}, "adopt", MONDAY)
+
+
+def test_an_execution_in_a_name_that_was_never_shown_stops_the_account() -> None:
+    stage = Stage()
+    stage.session({"A": (10,)})
+    one = np.array([1.0])
+    stage.exchange.submit(Orders(MONDAY, ("x",), ("ZZ",), one, np.array([np.nan]), one, ("",)))
+    with pytest.raises(Halt, match="was ZZ"):
+        stage.session({"A": (10,)})
+
+
+def test_fills_and_orders_cross_into_decimal_records() -> None:
+    stage = Stage(friction=Friction())
+    sized = stage.session({"A": (10,)}, {"A": 0.5}).sized
+    assert sized is not None
+    execution = stage.session({"A": (10.2,)}).execution
+    order, fill = sized.orders.record(0), execution.fills.record(0, execution.orders, execution.day)
+    assert (fill.client_order_id, fill.side, fill.qty) == (order.client_order_id, order.side, order.qty)
+    assert fill.amount == (fill.qty * fill.price).quantize(Decimal("0.01"))
+    assert fill.price.as_tuple().exponent >= -4  # type: ignore[operator]
 
 
 def test_hold_keeps_the_target_and_flatten_ends_it() -> None:

@@ -22,23 +22,21 @@ from typing import Any
 
 import numpy as np
 
-from oomrl.domain.actions import delisting, split_and_dividend
 from oomrl.domain.attribution import Attribution, Decomposition
 from oomrl.domain.books import Books, entries_of
 from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.market import TICKS_PER_CENT, Session, padded
 from oomrl.domain.observed import Bar, Observed
 from oomrl.domain.sizing import Goals, Holdings, Limits, Sized, goals_of, orders_for
+from oomrl.domain.supplement import supplemented
 from oomrl.domain.trading import (
     AccountRules,
-    ActionKind,
-    CorporateAction,
     Decision,
     Execution,
     Portfolio,
     TargetPortfolio,
 )
-from oomrl.errors import Mistake
+from oomrl.errors import Halt, Mistake
 
 
 class Cadence(StrEnum):
@@ -136,13 +134,17 @@ class Account:
     def adopt(self, positions: Mapping[str, Decimal], key: str, day: date) -> list[Entry]:
         """Take over shares that the broker already holds, endowed at the last known close. Returns the entries.
 
-        Raises `Mistake` for a name that the market never showed.
+        Raises `Mistake` for a name that the market never showed, and for fractions of a share.
         """
         bar, entries = self._bar(), []
         for symbol, shares in positions.items():
             row = self.observed.roster.find(symbol)
             if row is None:
                 raise Mistake(f"Expected positions in names that the market shows, was {symbol}. Use the symbol fence.")
+            if shares != int(shares):
+                raise Mistake(
+                    f"Expected whole shares, was {shares} of {symbol}. Sell the fraction, or use the symbol fence."
+                )
             value = Decimal(int(float(shares) * bar.close_ticks[row] / 100)).scaleb(-2)
             stem = f"{key}/adopt/{symbol}"
             entries.append(Entry(f"{stem}/endowment", day, Kind.ENDOWMENT, Book.BOTH, value, symbol))
@@ -169,8 +171,9 @@ class Account:
         `flows` are endowments and model bills of the day; endowments count from the close on.
         """
         bar = self.observe(session)
-        before = self.books.shares.copy()
-        execution = self._completed(session, bar, execution)
+        self._known(execution)
+        before = self.books.shares
+        execution = supplemented(execution, bar, self.books, self.rules)
         self.books.settle(execution)
         after = self.books.shares
         bills, endowed = self._post(flows)
@@ -183,6 +186,7 @@ class Account:
             after,
             ticks=ticks - self._ticks - endowed * 100,
             pnl_cents=cents - self._cents - endowed,
+            equity=cents / 100,
             bills_cents=bills,
         )
         self._ticks, self._cents = ticks, cents
@@ -283,6 +287,15 @@ class Account:
         moved, given = self.books.economic_cents - cents, self.books.endowed_cents - endowed
         return given - moved, given
 
+    def _known(self, execution: Execution) -> None:
+        index = self.observed.roster.index
+        names = [*execution.orders.symbols, *(action.symbol for action in execution.actions)]
+        strange = next((name for name in names if name not in index), None)
+        if strange is not None:
+            raise Halt(
+                f"Expected executions in names that the market showed, was {strange}. Check the broker's account."
+            )
+
     def _holdings(self) -> Holdings:
         books = self.books
         return Holdings(self._cents / 100, books.broker_cents / 100, books.shares, books.broker_shares)
@@ -324,70 +337,6 @@ class Account:
                 participation=padded(goals.participation, size, 1.0),
                 limit_price=np.round(padded(goals.limit_price, size, np.nan) / bar.split, 4),
             )
-
-    def _completed(self, session: Session, bar: Bar, execution: Execution) -> Execution:
-        """Add what the broker's account leaves out, on the shares of the economic book."""
-        rules, books = self.rules, self.books
-        if rules.applies_splits and rules.pays_dividends and not books.apart:
-            return execution
-        extra: list[CorporateAction] = []
-        roster, held, broker = self.observed.roster, books.shares, books.broker_shares
-        if bar.eventful:
-            happened = ((bar.split != 1.0) | (bar.dividend > 0)) & (held > 0)
-            for row in np.flatnonzero(happened):
-                extra += self._left_out(roster.symbols[row], float(held[row]), float(broker[row]), bar, int(row))
-        shares = {action.symbol: float(action.shares) for action in extra if action.kind is ActionKind.SPLIT}
-        extra += self._corrections(execution, shares)
-        return replace(execution, actions=execution.actions + tuple(extra)) if extra else execution
-
-    def _left_out(self, symbol: str, held: float, broker: float, bar: Bar, row: int) -> list[CorporateAction]:
-        """Return the split and the dividend that the broker leaves out of one position, or pays on too few shares."""
-        split, dividend, opened = float(bar.split[row]), float(bar.dividend[row]), float(bar.opened[row])
-        rules = self.rules
-        whole = split_and_dividend(
-            symbol, held, split, 0.0, opened, apply_split=not rules.applies_splits, in_broker=False
-        )
-        now = held + sum(float(action.shares) for action in whole)
-        if rules.applies_splits and split != 1.0:
-            now = float(np.floor(held * split + 1e-6))
-            broker = float(np.floor(broker * split + 1e-6))
-        paid_on = broker if rules.pays_dividends else 0.0
-        if now > paid_on:
-            whole += split_and_dividend(symbol, now - paid_on, 1.0, dividend, opened, in_broker=False)
-        return whole
-
-    def _corrections(self, execution: Execution, split_shares: Mapping[str, float]) -> list[CorporateAction]:
-        """Return the economic-only shares that go with the broker's sales where its account misses splits.
-
-        Selling a part of the broker's shares sells the same part of the economic ones, at the fill's price.
-        """
-        books, roster = self.books, self.observed.roster
-        if not books.apart and not split_shares:
-            return []
-        held, broker = books.shares.copy(), books.broker_shares.copy()
-        for symbol, shares in split_shares.items():
-            held[roster.row(symbol)] += shares
-        out: list[CorporateAction] = []
-        fills, rows = execution.fills, roster.rows(execution.orders.symbols)
-        for n in range(len(fills)):
-            row, sold = int(rows[fills.order[n]]), -float(fills.shares[n])
-            if sold > 0 and broker[row] > 0 and held[row] != broker[row]:
-                left = round((broker[row] - sold) * held[row] / broker[row])
-                more = held[row] - left - sold
-                if more:
-                    price = round(float(fills.price[n]), 4)
-                    sale = delisting(roster.symbols[row], more, price, 1.0, in_broker=False)
-                    out.append(replace(sale, kind=ActionKind.SPLIT))
-                held[row] -= more
-            held[row] -= sold
-            broker[row] -= sold
-        for action in execution.actions:
-            if action.kind is ActionKind.WRITE_OFF:
-                row = roster.row(action.symbol)
-                more = held[row] - broker[row]
-                if more:
-                    out.append(delisting(action.symbol, more, float(action.value), 1.0, in_broker=False))
-        return out
 
     def _goals_snapshot(self) -> dict[str, Any] | None:
         goals, roster = self._goals, self.observed.roster

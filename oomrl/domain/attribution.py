@@ -65,7 +65,7 @@ PARTS = (
 (MARKET, SELECTION, LIMITS, CASH_DRAG, DELAY, SPREAD, IMPACT, FEES, UNFILLED, ACTIONS, BILLS, ROUNDING) = range(12)
 
 #: The parts that fills cause, in the order of the columns of `Decomposition.by_order`.
-ORDER_PARTS = ("delay", "cash_drag", "spread", "impact", "fees", "rounding")
+ORDER_PARTS = ("cash_drag", "delay", "spread", "impact", "fees", "rounding")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +75,24 @@ class Decomposition:
     `exact` (12,) and `by_name` (12, names) are float64 dollars in the order of `PARTS`, names as in the roster;
     model bills belong to no name. `cents` (12,) are whole cents that sum to `pnl_cents`. `suspected` is what of
     the corporate actions comes from suspected unrecorded actions, in dollars: loss detection leaves it out.
-    `by_order` (orders, 6) holds the parts of `ORDER_PARTS`.
+    `fill_costs` (6, fills) is what each fill cost by the parts of `ORDER_PARTS`, `fill_order` its order's row.
     """
 
     day: date
     pnl_cents: int
     exact: Floats
     by_name: Floats
-    by_order: Floats
     suspected: float
+    fill_order: Ints
+    fill_costs: Floats
+    orders: int
+
+    @property
+    def by_order(self) -> Floats:
+        """The parts that fills cause, by order: dollars of shape (orders, 6), columns as in `ORDER_PARTS`."""
+        out = np.zeros((self.orders, len(ORDER_PARTS)))
+        np.subtract.at(out, self.fill_order, self.fill_costs.T)
+        return out
 
     @property
     def cents(self) -> Ints:
@@ -146,13 +155,15 @@ class Attribution:
         held_after: Floats,
         ticks: int,
         pnl_cents: int,
+        equity: float,
         bills_cents: int = 0,
     ) -> Decomposition:
         """Decompose one session and move on to its close.
 
         `held_before` and `held_after` (names,) are economic shares before and after the execution. `ticks` is the
         exact change of economic equity without endowments, in $0.0001; `pnl_cents` the same as the two books of
-        cents have it. Raises `Halt` if the parts do not sum to the change (an input is wrong).
+        cents have it; `equity` in dollars sets the tolerance of float64. Raises `Halt` if the parts do not sum to
+        the change (an input is wrong).
         """
         size = len(self.roster)
         self._fit(size)
@@ -172,14 +183,17 @@ class Attribution:
             parts[ACTIONS] -= opening * bar.dividend
         if action_cash is not None:
             parts[ACTIONS] += action_cash
-        by_order, extra = self._fills(execution, bar, before, parts, size)
+        costs = self._fills(execution, bar, before, parts, size)
+        extra = self._moved_without_fill(execution, size)
         gap = self.goal - held_after
-        self._cash_gap = self._gap_for_cash(execution, gap, size)
-        parts[MARKET] = bar.beta * (bar.benchmark * self.target * before)
-        parts[SELECTION] = self.target * total - parts[MARKET]
-        parts[LIMITS] = (self.goal - self.target) * total
-        parts[CASH_DRAG] -= self._cash_gap * total
-        parts[UNFILLED] = (self._cash_gap - gap) * total
+        short = self._cash_gap = self._gap_for_cash(execution, gap, size)
+        np.multiply(bar.beta * bar.benchmark, self.target * before, out=parts[MARKET])
+        np.multiply(self.target, total, out=parts[SELECTION])
+        parts[SELECTION] -= parts[MARKET]
+        np.multiply(self.goal - self.target, total, out=parts[LIMITS])
+        np.multiply(short - gap, total, out=parts[UNFILLED])
+        if short.any():
+            parts[CASH_DRAG] -= short * total
         if extra is not None:
             # Shares that moved without a fill of an order (delisting, split corrections) left at `action_cash`.
             parts[ACTIONS] += extra * (before - bar.dividend)
@@ -191,8 +205,10 @@ class Attribution:
             parts[ACTIONS, bar.suspected] = moved.sum(axis=0)
         exact = parts.sum(axis=1)
         exact[BILLS] -= bills_cents / 100
-        self._check(float(exact.sum()), ticks, bar.day)
-        return Decomposition(bar.day, pnl_cents, exact, parts, by_order, suspected)
+        self._check(float(exact.sum()), ticks, equity, bar.day)
+        return Decomposition(
+            bar.day, pnl_cents, exact, parts, suspected, execution.fills.order, costs, len(execution.orders)
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain JSON-able values by symbol."""
@@ -231,35 +247,39 @@ class Attribution:
                 self.target[row] = self.goal[row] = self._cash_gap[row] = 0.0
         return opening, cash
 
-    def _fills(
-        self, execution: Execution, bar: Bar, before: Floats, parts: Floats, size: int
-    ) -> tuple[Floats, Floats | None]:
-        """Book what fills cost into `parts`; return it by order too, and the shares that moved without a fill."""
-        fills, orders = execution.fills, execution.orders
-        by_order = np.zeros((len(orders), len(ORDER_PARTS)))
-        if len(fills):
-            order, shares = fills.order, fills.shares
-            row = self.roster.rows(orders.symbols)[order]
-            fees = (execution.commission + execution.regulatory) / 100
-            costs = np.stack(
-                [
-                    shares * (fills.open + bar.dividend[row] - before[row]),
-                    shares * (fills.reference - fills.open),
-                    shares * fills.spread,
-                    shares * fills.impact,
-                    fees,
-                    -(shares * fills.price) - fills.cents / 100,
-                ]
-            )
-            for column, part in enumerate((DELAY, CASH_DRAG, SPREAD, IMPACT, FEES, ROUNDING)):
-                parts[part] -= np.bincount(row, weights=costs[column], minlength=size)
-                by_order[:, column] = -np.bincount(order, weights=costs[column], minlength=len(orders))
+    def _fills(self, execution: Execution, bar: Bar, before: Floats, parts: Floats, size: int) -> Floats:
+        """Book what fills cost into `parts`; return it by part and fill, (6, fills)."""
+        fills = execution.fills
+        count = len(fills)
+        costs = np.empty((len(ORDER_PARTS), count))
+        if not count:
+            return costs
+        shares = fills.shares
+        row = self.roster.rows(execution.orders.symbols)[fills.order]
+        costs[0] = fills.reference - fills.open
+        costs[1] = fills.open - before[row]
+        if bar.eventful:
+            costs[1] += bar.dividend[row]
+        costs[2], costs[3] = fills.spread, fills.impact
+        costs[:4] *= shares
+        costs[4] = (execution.commission + execution.regulatory) / 100
+        costs[5] = shares * -fills.price - fills.cents / 100
+        # One count over (part, name) pairs: the parts CASH_DRAG to FEES stand in a row.
+        place = row + (np.arange(len(ORDER_PARTS)) * size)[:, None]
+        booked = np.bincount(place.ravel(), weights=costs.ravel(), minlength=len(ORDER_PARTS) * size)
+        booked = booked.reshape(len(ORDER_PARTS), size)
+        parts[CASH_DRAG : FEES + 1] -= booked[:5]
+        parts[ROUNDING] -= booked[5]
+        return costs
+
+    def _moved_without_fill(self, execution: Execution, size: int) -> Floats | None:
+        """Return the shares that corporate actions moved for cash (delistings, split corrections), or None."""
         extra = None
         for action in execution.actions:
             if action.shares and (action.kind is not ActionKind.SPLIT or action.amount):
                 extra = np.zeros(size) if extra is None else extra
                 extra[self.roster.row(action.symbol)] += float(action.shares)
-        return by_order, extra
+        return extra
 
     def _gap_for_cash(self, execution: Execution, gap: Floats, size: int) -> Floats:
         """Return what each name misses of its goal for lack of cash.
@@ -268,18 +288,20 @@ class Attribution:
         """
         known = self._cash_gap
         if len(execution.orders):
-            rows = self.roster.rows(execution.orders.symbols)
-            short = np.array([cause is UnfilledCause.CASH for cause in execution.causes], dtype=np.float64)
-            known = known.copy()
-            known[rows] = execution.unfilled * short
+            lacking = execution.unfilled.any() and UnfilledCause.CASH in execution.causes
+            if lacking or known.any():
+                rows = self.roster.rows(execution.orders.symbols)
+                short = np.array([cause is UnfilledCause.CASH for cause in execution.causes], dtype=np.float64)
+                known = known.copy()
+                known[rows] = execution.unfilled * short
         if not known.any():
             return known
         same_side: Bools = known * gap > 0
         return np.where(same_side, np.sign(gap) * np.minimum(np.abs(known), np.abs(gap)), 0.0)
 
-    def _check(self, total: float, ticks: int, day: date) -> None:
+    def _check(self, total: float, ticks: int, equity: float, day: date) -> None:
         change = ticks / 10_000
-        if abs(total - change) > 1e-6 * max(1.0, abs(change) / 1e4, float(np.abs(self.target).max(initial=0.0)) / 1e4):
+        if not abs(total - change) <= 1e-6 * max(1.0, abs(equity) / 1e7):
             raise Halt(
                 f"Expected the parts of {day} to sum to the change of equity {change:.6f}, was {total:.6f}. "
                 "An execution, a position or a bar does not fit the books."
@@ -288,11 +310,10 @@ class Attribution:
 
 def parts_by_name(rows: Sequence[Decomposition], roster: Roster) -> dict[str, dict[str, float]]:
     """Sum decompositions over sessions: dollars by symbol and part, names without any left out."""
-    size = len(roster)
-    total = np.zeros((12, size))
+    total = np.zeros((12, len(roster)))
     for row in rows:
         total[:, : row.by_name.shape[1]] += row.by_name
     return {
         roster.symbols[n]: {part: float(total[k, n]) for k, part in enumerate(PARTS)}
-        for n in np.flatnonzero(total.any(axis=0))
+        for n in np.flatnonzero(total.any(axis=0)).tolist()
     }

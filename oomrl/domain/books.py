@@ -100,9 +100,10 @@ class Books:
         if len(fills):
             rows = self.roster.rows(execution.orders.symbols)[fills.order]
             self._fit()
-            np.add.at(self._economic, rows, fills.shares)
+            bought = np.bincount(rows, weights=fills.shares, minlength=len(self._economic))
+            self._economic = self._economic + bought
             if self._apart:
-                np.add.at(self._broker, rows, fills.shares)
+                self._broker = self._broker + bought
             moved = int(fills.cents.sum())
             fees = int(execution.commission.sum()) + int(execution.regulatory.sum())
             self.economic_cents += moved - fees
@@ -126,8 +127,10 @@ class Books:
     def value_ticks(self, close_ticks: Floats) -> int:
         """Return the exact value of the economic positions in ticks; names never held may have no close."""
         shares = self.shares
-        held = shares[: len(close_ticks)]
-        return int(np.dot(held, np.where(held != 0.0, close_ticks, 0.0)))
+        value = float(shares[: len(close_ticks)] @ close_ticks)
+        if value != value:
+            value = float(shares[: len(close_ticks)] @ np.where(shares[: len(close_ticks)] != 0.0, close_ticks, 0.0))
+        return int(value)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the sums as plain JSON-able values. Keys of entries are the store's to keep."""
@@ -168,6 +171,8 @@ class Books:
         self._fit()
         if not both and not self._apart:
             self._broker, self._apart = self._economic.copy(), True
+        # New arrays, never changed in place: whoever holds the shares of before keeps them.
+        self._economic = self._economic.copy()
         self._economic[row] += shares
         if both and self._apart:
             self._broker[row] += shares

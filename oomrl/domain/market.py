@@ -52,18 +52,24 @@ def ticks(dollars: Floats) -> Floats:
     return scaled
 
 
-def half_up_cents(value_ticks: Floats) -> Ints:
-    """Round amounts >= 0 in whole ticks to whole cents, halves up (as Decimal's ROUND_HALF_UP). Shape kept."""
-    cents: Ints = (value_ticks.astype(np.int64) + TICKS_PER_CENT // 2) // TICKS_PER_CENT
+def half_up_cents(value_ticks: Floats) -> Floats:
+    """Round amounts >= 0 in whole ticks to whole cents, halves up (as Decimal's ROUND_HALF_UP). Shape kept.
+
+    Integers in float64: a quotient of integers below 2**50 by 100 is a half only where the exact one is.
+    """
+    cents: Floats = np.floor(value_ticks / TICKS_PER_CENT + 0.5)
     return cents
 
 
 class Roster:
-    """Number names in the order in which they were first met. Numbers never change; the list only grows."""
+    """Number names in the order in which they were first met. Numbers never change; the list only grows.
+
+    `symbols` is the list by number and `index` the numbers by name; both are for reading.
+    """
 
     def __init__(self) -> None:
         self.symbols: list[str] = []
-        self._index: dict[str, int] = {}
+        self.index: dict[str, int] = {}
         self._recent: list[tuple[tuple[str, ...], Ints]] = []
 
     def __len__(self) -> int:
@@ -71,13 +77,13 @@ class Roster:
 
     def find(self, symbol: str) -> int | None:
         """Return a name's number, or None for a name never met."""
-        return self._index.get(symbol)
+        return self.index.get(symbol)
 
     def row(self, symbol: str) -> int:
         """Return a name's number, adding it if need be."""
-        number = self._index.get(symbol)
+        number = self.index.get(symbol)
         if number is None:
-            number = self._index[symbol] = len(self.symbols)
+            number = self.index[symbol] = len(self.symbols)
             self.symbols.append(symbol)
         return number
 
@@ -88,7 +94,7 @@ class Roster:
                 if place:
                     self._recent.insert(0, self._recent.pop(place))
                 return rows
-        index = self._index
+        index = self.index
         try:
             found = [index[symbol] for symbol in symbols]
         except KeyError:
@@ -100,7 +106,11 @@ class Roster:
 
     def named(self, values: Floats) -> dict[str, float]:
         """Return the non-zero values by symbol, in the roster's order."""
-        return {self.symbols[n]: float(values[n]) for n in np.flatnonzero(values)}
+        held = values.nonzero()[0]
+        if len(held) == len(self.symbols):
+            return dict(zip(self.symbols, values.tolist(), strict=True))
+        symbols = self.symbols
+        return {symbols[n]: value for n, value in zip(held.tolist(), values[held].tolist(), strict=True)}
 
     def array(self, values: Mapping[str, float]) -> Floats:
         """Return values by symbol as an array over the roster, zero where none; unknown names are added."""
@@ -121,4 +131,4 @@ def padded(values: Floats, size: int, fill: float = 0.0) -> Floats:
 
 def names_of(symbols: Sequence[str], mask: Bools) -> tuple[str, ...]:
     """Return the symbols where the mask is set."""
-    return tuple(symbols[int(n)] for n in np.flatnonzero(mask))
+    return tuple(symbols[int(n)] for n in mask.nonzero()[0])

@@ -7,7 +7,7 @@ from datetime import date
 
 import numpy as np
 
-from oomrl.domain.market import Bools, Floats, Roster, Session, padded, ticks
+from oomrl.domain.market import Bools, Floats, Ints, Roster, Session, padded, ticks
 
 #: Sessions behind an ex-ante beta, and the fewest with which it is estimated; below, it is 1.
 BETA_SESSIONS = 252
@@ -56,8 +56,12 @@ class Observed:
         self._returns = np.zeros((BETA_SESSIONS, 0))
         self._known = np.zeros((BETA_SESSIONS, 0))
         self._benchmark = np.zeros(BETA_SESSIONS)
+        # Running sums of the window, by name: known returns, and over them b, b * b, r and r * b.
+        self._sums = np.zeros((5, 0))
         self._volume = np.zeros((VOLUME_SESSIONS, 0))
         self._weights = np.empty(0)
+        self._worth = 0.0
+        self._all_rows: Ints | None = None
         self._adv: Floats | None = None
 
     @property
@@ -74,7 +78,10 @@ class Observed:
         fresh = size > len(self._close)
         if fresh:
             self._grow(size)
-        whole = len(rows) == size and bool((rows == np.arange(size)).all())
+            self._all_rows = None
+        whole = rows is self._all_rows
+        if not whole and len(rows) == size and (rows == np.arange(size)).all():
+            whole, self._all_rows = True, rows
         split, dividend = session["split"], session["dividend"]
         eventful = bool((split != 1.0).any() or dividend.any())
         if whole:
@@ -137,18 +144,18 @@ class Observed:
         self._seen, self._weights = padded(self._seen, size), padded(self._weights, size)
         self._tradable = padded(self._tradable.astype(np.float64), size) > 0
         self._returns, self._known = padded(self._returns, size), padded(self._known, size)
+        self._sums = padded(self._sums, size)
         self._volume = padded(self._volume, size)
 
     def _beta(self, size: int) -> Floats:
         """Return cov(name, benchmark) / var(benchmark) over each name's known returns of the last 252 sessions."""
         if self.count < BETA_LEAST:
             return np.ones(size)
-        b = self._benchmark
-        weights = np.stack([np.ones(BETA_SESSIONS), b, b * b])
-        n, sum_b, sum_bb = weights @ self._known
-        sum_r, sum_rb = weights[:2] @ self._returns
+        n, sum_b, sum_bb, sum_r, sum_rb = self._sums
         below = n * sum_bb - sum_b * sum_b
         usable = (n >= BETA_LEAST) & (below > 1e-12)
+        if usable.all():
+            return (n * sum_rb - sum_b * sum_r) / below
         return np.where(usable, (n * sum_rb - sum_b * sum_r) / np.where(usable, below, 1.0), 1.0)
 
     def _index(self, session: Session, returns: Floats) -> float:
@@ -156,20 +163,36 @@ class Observed:
         before, set anew at the end of each month and left to drift within it."""
         if session.benchmark is not None:
             return session.benchmark
-        last = self.day
-        if (last.year, last.month) != (session.day.year, session.day.month) or not self._weights.any():
+        last, day = self.day, session.day
+        if last.month != day.month or last.year != day.year or not self._worth:
             self._weights = self._tradable.astype(np.float64)
-        total = float(self._weights.sum())
-        if not total:
-            return 0.0
-        gain = float(self._weights @ returns) / total
-        self._weights = self._weights * (1.0 + returns) / total
+            self._worth = float(self._weights.sum())
+            if not self._worth:
+                return 0.0
+        gain = float(self._weights @ returns) / self._worth
+        self._weights = self._weights * (1.0 + returns)
+        self._worth *= 1.0 + gain
         return gain
 
     def _push(
         self, returns: Floats, known: Bools, benchmark: float, volume: Floats, split: Floats, eventful: bool
     ) -> None:
         at = self.count % BETA_SESSIONS
+        sums, past = self._sums, float(self._benchmark[at])
+        if self.count >= BETA_SESSIONS:
+            old, was = self._returns[at], self._known[at]
+            lost = past * was
+            sums[0] -= was
+            sums[1] -= lost
+            sums[2] -= past * lost
+            sums[3] -= old
+            sums[4] -= past * old
+        gained = benchmark * known
+        sums[0] += known
+        sums[1] += gained
+        sums[2] += benchmark * gained
+        sums[3] += returns
+        sums[4] += benchmark * returns
         self._returns[at], self._known[at], self._benchmark[at] = returns, known, benchmark
         if eventful and (split != 1.0).any():
             self._volume = self._volume * split

@@ -110,10 +110,11 @@ def goals_of(
     weights = _weights(target, roster, max(1.0, limits.gross))
     close, held, size = bar.close, holdings.shares, len(roster)
     capital = holdings.equity if limits.capital is None else min(holdings.equity, limits.capital)
+    a_share_each = max(capital, 0.0) / close
     hits: list[LimitHit] = []
-    wanted = weights * max(capital, 0.0) / close
+    wanted = weights * a_share_each
     allowed = _allowed_weights(weights, roster, limits, hits)
-    goal = np.floor(allowed * max(capital, 0.0) / close + TOLERANCE)
+    goal = np.floor((wanted if allowed is weights else allowed * a_share_each) + TOLERANCE)
 
     sessions, participation, bps = _plans(target, roster, size, limits)
     change = goal - held
@@ -122,21 +123,22 @@ def goals_of(
         idle = idle | ~_fence(roster, limits.symbols)
     blocked = idle & (change != 0)
     if blocked.any():
-        hits += [LimitHit("not_tradable", roster.symbols[n], goal[n], held[n]) for n in np.flatnonzero(blocked)]
+        hits += [LimitHit("not_tradable", roster.symbols[n], goal[n], held[n]) for n in blocked.nonzero()[0]]
         change[blocked] = 0.0
-    most = np.floor(limits.max_adv_share * volume) * sessions
+    most = np.floor(limits.max_adv_share * volume)
+    if sessions is not None:
+        most = most * sessions
     over = np.abs(change) > most
     if over.any():
         cut = np.clip(change, -most, most)
-        hits += [LimitHit("max_adv_share", roster.symbols[n], change[n], cut[n]) for n in np.flatnonzero(over)]
+        hits += [LimitHit("max_adv_share", roster.symbols[n], change[n], cut[n]) for n in over.nonzero()[0]]
         change = cut
-    value = np.abs(change) * close
-    small = (change != 0) & (value < limits.min_order_value) & ~((goal == 0) & (held > 0))
+    small = (np.abs(change) * close < limits.min_order_value) & ((goal != 0) | (held == 0))
+    below_minimum = int(np.count_nonzero(change[small]))
     change[small] = 0.0
     moving = int(np.count_nonzero(change))
     if moving > limits.max_orders:
-        value = np.abs(change) * close
-        dropped = np.argsort(-value, kind="stable")[limits.max_orders : moving]
+        dropped = np.argsort(-np.abs(change) * close, kind="stable")[limits.max_orders : moving]
         hits.append(LimitHit("max_orders", None, moving, limits.max_orders))
         change[dropped] = 0.0
     spendable = holdings.cash
@@ -147,12 +149,12 @@ def goals_of(
         decided_on=bar.day,
         target=wanted,
         limited=held + change,
-        sessions=sessions,
+        sessions=np.ones(size, dtype=np.int64) if sessions is None else sessions,
         participation=participation,
         limit_price=_limit_prices(change, close, bps),
         reasons=dict(target.reasons),
         hits=tuple(hits),
-        below_minimum=int(np.count_nonzero(small)),
+        below_minimum=below_minimum,
     )
 
 
@@ -173,28 +175,27 @@ def orders_for(
     strategy revision, decision day, symbol, side and attempt. Cash is never knowingly exceeded.
     """
     hits: list[LimitHit] = []
-    change = np.where(working & bar.tradable, goals.limited - holdings.shares, 0.0)
-    if not change.any():
-        return Sized(_no_orders(bar.day), None if attempt else goals, () if attempt else goals.hits)
-    change = np.trunc(change + np.sign(change) * TOLERANCE)
-    most = np.floor(limits.max_adv_share * volume)
-    change = np.clip(change, -most, most)
+    change = goals.limited - holdings.shares
     if attempt or (goals.sessions > 1).any():
-        change = _affordable(change, bar.close, holdings.cash, limits, hits)
+        change = np.where(working & bar.tradable, change, 0.0)
+        change = np.trunc(change + np.sign(change) * TOLERANCE)
+        most = np.floor(limits.max_adv_share * volume)
+        change = _affordable(np.clip(change, -most, most), bar.close, holdings.cash, limits, hits)
     if holdings.broker_shares is not holdings.shares:
         change = _in_broker_shares(change, holdings)
-    value = np.abs(change) * bar.close
-    rows = np.flatnonzero(change)
-    rows = rows[np.lexsort((-value[rows], change[rows] > 0))]
-    symbols = tuple([roster.symbols[n] for n in rows.tolist()])
+    rows = change.nonzero()[0]
     shares = change[rows]
-    stem = f"{revision}-{goals.decided_on:%Y%m%d}-"
-    ids = tuple(
-        [
-            f"{stem}{symbol}-{'s' if signed < 0 else 'b'}-{attempt}"
-            for symbol, signed in zip(symbols, shares.tolist(), strict=True)
-        ]
-    )
+    value = shares * bar.close[rows]
+    # Sales have negative value and come first; within each side the largest leads.
+    turn = np.lexsort((-np.abs(value), value > 0))
+    rows, shares = rows[turn], shares[turn]
+    if not len(rows):
+        return Sized(_no_orders(bar.day), None if attempt else goals, () if attempt else goals.hits)
+    names = roster.symbols
+    symbols = tuple([names[n] for n in rows.tolist()])
+    stem, sold, bought = f"{revision}-{goals.decided_on:%Y%m%d}-", f"-s-{attempt}", f"-b-{attempt}"
+    sales = int(np.count_nonzero(shares < 0))
+    ids = tuple([stem + name + sold for name in symbols[:sales]] + [stem + name + bought for name in symbols[sales:]])
     reasons = goals.reasons
     orders = Orders(
         decided_on=bar.day,
@@ -210,10 +211,12 @@ def orders_for(
 
 def _weights(target: TargetPortfolio, roster: Roster, gross: float) -> Floats:
     weights = np.zeros(len(roster))
-    rows = [roster.find(symbol) for symbol in target.weights]
-    if None in rows:
-        unknown = next(symbol for symbol, row in zip(target.weights, rows, strict=True) if row is None)
-        raise StrategyFailure("unknown_symbol", f"Expected weights of names that were shown, was {unknown!r}")
+    index = roster.index
+    try:
+        rows = [index[symbol] for symbol in target.weights]
+    except KeyError as unknown:
+        name = unknown.args[0]
+        raise StrategyFailure("unknown_symbol", f"Expected weights of names that were shown, was {name!r}") from None
     values = np.array(list(target.weights.values()), dtype=np.float64)
     bad = ~np.isfinite(values) | (values < 0)
     if bad.any():
@@ -230,7 +233,7 @@ def _weights(target: TargetPortfolio, roster: Roster, gross: float) -> Floats:
 def _allowed_weights(weights: Floats, roster: Roster, limits: Limits, hits: list[LimitHit]) -> Floats:
     allowed = weights
     if limits.per_name < 1.0 and (weights > limits.per_name + TOLERANCE).any():
-        for n in np.flatnonzero(weights > limits.per_name + TOLERANCE):
+        for n in (weights > limits.per_name + TOLERANCE).nonzero()[0]:
             hits.append(LimitHit("per_name", roster.symbols[n], float(weights[n]), limits.per_name))
         allowed = np.minimum(weights, limits.per_name)
     total = float(allowed.sum())
@@ -240,11 +243,13 @@ def _allowed_weights(weights: Floats, roster: Roster, limits: Limits, hits: list
     return allowed
 
 
-def _plans(target: TargetPortfolio, roster: Roster, size: int, limits: Limits) -> tuple[Ints, Floats, Floats]:
-    """Return (sessions, participation, limit in basis points or NaN), each over the roster."""
-    sessions = np.ones(size, dtype=np.int64)
+def _plans(target: TargetPortfolio, roster: Roster, size: int, limits: Limits) -> tuple[Ints | None, Floats, Floats]:
+    """Return (sessions or None where all is one, participation, limit in basis points or NaN) over the roster."""
     participation = np.ones(size)
     bps = np.full(size, np.nan if limits.collar_bps is None else limits.collar_bps)
+    if not target.plan:
+        return None, participation, bps
+    sessions = np.ones(size, dtype=np.int64)
     for symbol, plan in target.plan.items():
         row = roster.find(symbol)
         if row is None:
@@ -281,7 +286,7 @@ def _affordable(change: Floats, close: Floats, cash: float, limits: Limits, hits
     if bought * (1 + reserve) <= funds:
         return change
     hits.append(LimitHit("cash", None, bought, funds / (1 + reserve)))
-    buys = np.flatnonzero(change > 0)
+    buys = (change > 0).nonzero()[0]
     buys = buys[np.argsort(-amounts[buys], kind="stable")]
     wanted, price = change[buys], close[buys] * (1 + reserve)
     shares = np.floor(wanted * (funds / (bought * (1 + reserve))) + TOLERANCE)

@@ -161,6 +161,20 @@ class Fills:
     def __len__(self) -> int:
         return len(self.order)
 
+    def record(self, row: int, orders: Orders, day: date) -> Fill:
+        """Return one row as a Decimal record; its sequence is its place in the session."""
+        at, shares = int(self.order[row]), float(self.shares[row])
+        return Fill(
+            client_order_id=orders.ids[at],
+            symbol=orders.symbols[at],
+            side=Side.BUY if shares > 0 else Side.SELL,
+            qty=Decimal(repr(abs(shares))).normalize(),
+            price=Decimal(repr(round(float(self.price[row]), 4))),
+            amount=Decimal(abs(int(self.cents[row]))).scaleb(-2),
+            day=day,
+            sequence=row,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class AccountRules:

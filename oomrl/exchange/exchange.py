@@ -65,7 +65,7 @@ class PaperExchange:
         rows = self._roster.rows(orders.symbols)
         self._fit()
         sold = np.bincount(rows, weights=np.minimum(orders.shares, 0.0), minlength=len(self._roster))
-        over = np.flatnonzero(self._shares + sold < 0)
+        over = (self._shares + sold < 0).nonzero()[0]
         if len(over):
             name, held = self._roster.symbols[over[0]], self._shares[over[0]]
             raise Refused(
@@ -100,7 +100,7 @@ class PaperExchange:
         eventful = (split != 1.0) | (dividend > 0)
         orders = self._open
         if eventful.any():
-            for at in np.flatnonzero(eventful & (self._shares[rows] > 0)):
+            for at in (eventful & (self._shares[rows] > 0)).nonzero()[0]:
                 actions += self._before_the_open(session, int(at), int(rows[at]))
             if self.rules.applies_splits and len(orders) and (split != 1.0).any():
                 orders = _split_adjusted(orders, session)
@@ -234,7 +234,7 @@ class PaperExchange:
         self._missing[rows] = 0
 
     def _delisted(self) -> list[CorporateAction]:
-        gone = np.flatnonzero((self._missing >= self.delist_after) & (self._shares > 0))
+        gone = ((self._missing >= self.delist_after) & (self._shares > 0)).nonzero()[0]
         actions = []
         for number in gone:
             name, shares, price = self._roster.symbols[number], float(self._shares[number]), float(self._close[number])

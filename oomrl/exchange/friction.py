@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomrl.domain.market import Floats, Ints
+from oomrl.domain.market import Floats
 
 #: Daily volatility that is assumed for a name before enough of its prints were seen.
 UNKNOWN_VOLATILITY = 0.02
@@ -39,34 +39,44 @@ class Friction:
         """Return no friction at all: every order fills whole at its reference price."""
         return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
-    @property
-    def free_of_fees(self) -> bool:
-        return not (self.commission_per_share or self.commission_bps or self.sec_fee_rate or self.taf_per_share)
+    def half_spread(self, reference: Floats) -> Floats:
+        """Return the half-spread a share, whole ticks >= 0, for references in ticks. Shape kept."""
+        spread = reference * (self.half_spread_bps / 1e4)
+        if self.min_half_spread:
+            spread = np.maximum(spread, self.min_half_spread * 1e4)
+        whole: Floats = np.rint(spread)
+        return whole
 
-    def concession(
-        self, reference: Floats, volatility: Floats, before: Floats, shares: Floats, volume: Floats
-    ) -> tuple[Floats, Floats]:
-        """Return (half-spread, impact) in whole ticks a share, both >= 0. All shapes (n,).
+    def impact_scale(self, volatility: Floats, volume: Floats) -> Floats:
+        """Return coefficient * volatility / sqrt(volume), what one share's square root is multiplied with."""
+        scale: Floats = volatility * (self.impact_coefficient / np.sqrt(volume))
+        return scale
 
-        `reference` is in ticks; `before` are the shares that the same order already took in this session, so that
-        an order's impact does not depend on how many fills it came in.
+    def impact(self, reference: Floats, scale: Floats, shares: Floats, before: Floats | None = None) -> Floats:
+        """Return the impact a share, whole ticks >= 0, for references in ticks. All shapes (n,).
+
+        `before` are the shares that the same order already took in this session (None: none), so that an order's
+        impact does not depend on how many fills it came in.
         """
-        spread = np.rint(np.maximum(reference * (self.half_spread_bps / 1e4), self.min_half_spread * 1e4))
-        if not self.impact_coefficient:
-            return spread, np.zeros_like(reference)
-        root = ((before + shares) ** 1.5 - before**1.5) / shares if before.any() else np.sqrt(shares)
-        return spread, np.rint(reference * volatility * root / np.sqrt(volume) * self.impact_coefficient)
+        if before is None or not before.any():
+            root = np.sqrt(shares)
+        else:
+            root = ((before + shares) ** 1.5 - before**1.5) / shares
+        whole: Floats = np.rint(reference * scale * root)
+        return whole
 
-    def fees(self, shares: Floats, cents: Ints) -> tuple[Ints, Ints]:
-        """Return (commission, regulatory fees) in whole cents for fills of signed shares and signed amounts."""
-        if self.free_of_fees:
-            zero = np.zeros(len(shares), dtype=np.int64)
-            return zero, zero
-        size, amount = np.abs(shares), np.abs(cents)
-        charged = np.rint(size * (self.commission_per_share * 100) + amount * (self.commission_bps / 1e4))
-        sold = shares < 0
-        commission = np.where(sold, np.minimum(charged, amount), charged).astype(np.int64)
-        sec = np.ceil(amount * self.sec_fee_rate - 1e-9)
-        taf = np.ceil(size * (self.taf_per_share * 100) - 1e-9)
-        regulatory = np.where(sold, np.minimum(sec + taf, amount - commission), 0.0).astype(np.int64)
-        return commission, regulatory
+    def commission(self, shares: Floats, cents: Floats) -> Floats:
+        """Return whole cents for fills of `shares` >= 0 that moved `cents` >= 0."""
+        charged = shares * (self.commission_per_share * 100)
+        if self.commission_bps:
+            charged = charged + cents * (self.commission_bps / 1e4)
+        whole: Floats = np.rint(charged)
+        return whole
+
+    def sale_fees(self, shares: Floats, cents: Floats) -> tuple[Floats, Floats]:
+        """Return (commission, regulatory fees) in whole cents for sales, together never above `cents`."""
+        commission = np.minimum(self.commission(shares, cents), cents)
+        regulatory = np.ceil(cents * self.sec_fee_rate - 1e-9)
+        if self.taf_per_share:
+            regulatory += np.ceil(shares * (self.taf_per_share * 100) - 1e-9)
+        return commission, np.minimum(regulatory, cents - commission)

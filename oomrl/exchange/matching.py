@@ -65,8 +65,17 @@ def match(
     return book.result()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chunk:
+    """Fills that happened together. `values` has shape (7, fills): shares >= 0, reference, half-spread and impact in
+    ticks, amount, commission and regulatory fees in cents."""
+
+    rows: Ints
+    values: Floats
+
+
 class _Book:
-    """One batch at work. Arrays have shape (orders,); prices are whole ticks in float64."""
+    """One batch at work. Arrays have shape (orders,); prices are whole ticks and amounts whole cents in float64."""
 
     def __init__(
         self,
@@ -78,161 +87,178 @@ class _Book:
         volatility: Floats,
         charge_fees: bool,
     ) -> None:
-        self.orders, self.cash, self.friction, self.volatility = orders, cash, friction, volatility
-        self.charge_fees = charge_fees
+        self.orders, self.cash, self.friction, self.charge_fees = orders, float(cash), friction, charge_fees
         self.size = np.abs(orders.shares)
-        self.selling = orders.shares < 0
+        self.selling: Bools = orders.shares < 0
         self.sign = np.where(self.selling, -1.0, 1.0)
         known = rows >= 0
         at = rows if known.all() else np.where(known, rows, 0)
         if not len(session.symbols):
             session = _blank(session)
-        opened, high, low, close = (ticks(session[column][at]) for column in ("open", "high", "low", "close"))
-        self.volume = session["volume"][at]
-        self.alive: Bools = known & (session["tradable"][at] > 0) & (self.volume > 0)
+        bars = np.array([session[column] for column in ("open", "high", "low", "close", "volume", "tradable")])[:, at]
+        opened, high, low, close = ticks(bars[:4])
+        volume = bars[4]
+        self.alive: Bools = known & (bars[5] > 0) & (volume > 0)
         share = np.minimum(orders.participation, friction.max_participation)
-        self.wanted = np.where(self.alive, np.minimum(self.size, np.floor(share * self.volume + 1e-9)), 0.0)
+        wanted = np.minimum(self.size, np.floor(share * volume + 1e-9))
+        self.wanted = wanted if self.alive.all() else np.where(self.alive, wanted, 0.0)
         up_first = high - opened <= opened - low
         self.path = (opened, np.where(up_first, high, low), np.where(up_first, low, high), close)
+        self.scale = friction.impact_scale(volatility, np.maximum(volume, 1.0)) if friction.impact_coefficient else None
         # Seen with the order's sign, prices fall towards the trader and a limit is met from above, buy or sell.
-        self.seen = [self.sign * price for price in self.path]
-        limit = np.floor(self.sign * orders.limit * 10_000 + 1e-6)
-        self.limit = np.where(np.isnan(orders.limit), np.inf, limit)
+        self.limit: Floats | None = None
+        unlimited = np.isnan(orders.limit)
+        if not unlimited.all():
+            self.seen = [self.sign * price for price in self.path]
+            self.limit = np.where(unlimited, np.inf, np.floor(self.sign * orders.limit * 10_000 + 1e-6))
         self.left = self.wanted.copy()
         self.short: Bools = np.zeros(len(orders), dtype=np.bool_)
-        self.freed = [0, 0, 0, 0, 0]
-        self.chunks: list[list[tuple[Ints, Floats, Floats, Floats, Floats]]] = [[], [], [], []]
+        self.freed = [0.0] * 5
+        self.legs: list[list[_Chunk]] = [[], [], [], []]
 
     def sell(self, at_once: bool) -> None:
         """Fill all sales, and note at which point of the path each one's cash is there."""
         ready = self.selling & (self.left > 0)
-        if not ready.any():
+        meets = ready & self._meets(0)
+        self._sales(meets.nonzero()[0], self.path[0], 0, 0 if at_once else 1)
+        if self.limit is None:
             return
-        meets = self.seen[0] <= self.limit
-        self._sales(np.flatnonzero(ready & meets), self.path[0], 0, None, 0 if at_once else 1)
         ready &= ~meets
         for point in (1, 2, 3):
             if not ready.any():
                 return
-            crossing = ready & (self.seen[point - 1] > self.limit) & (self.seen[point] <= self.limit)
+            crossing = ready & self._crosses(point)
             ready &= ~crossing
             touch = self.seen[point] == self.limit
-            self._sales(np.flatnonzero(crossing & ~touch), self.limit, point, -1.0, point)
-            self._sales(np.flatnonzero(crossing & touch), self.limit, point, -1.0, point + 1)
-
-    def _sales(self, which: Ints, prices: Floats, leg: int, sign: float | None, frees: int) -> None:
-        if not len(which):
-            return
-        shares, reference = self.left[which], prices[which] * (sign or 1.0)
-        spread, impact = self._concession(which, reference, shares)
-        cents = half_up_cents(shares * (reference - spread - impact))
-        proceeds = int(cents.sum())
-        if self.charge_fees:
-            commission, regulatory = self.friction.fees(-shares, cents)
-            proceeds -= int(commission.sum()) + int(regulatory.sum())
-        self.freed[frees] += proceeds
-        self.left[which] = 0.0
-        self.chunks[leg].append((which, shares, reference, spread, impact))
+            self._sales((crossing & ~touch).nonzero()[0], -self.limit, point, point)
+            self._sales((crossing & touch).nonzero()[0], -self.limit, point, point + 1)
 
     def buy(self) -> None:
         """Walk the path: limits that a leg crosses, then cash freed so far, then the buys that waited for it."""
         self.cash += self.freed[0]
         waiting = ~self.selling & (self.left > 0)
-        if waiting.any():
-            self._pay(np.flatnonzero(waiting & (self.seen[0] <= self.limit)), self.path[0], 0)
+        self._pay((waiting & self._meets(0)).nonzero()[0], self.path[0], 0)
         for point in (1, 2, 3):
+            if self.limit is None and not self.freed[point]:
+                continue
             waiting = ~self.selling & (self.left > 0)
-            if not waiting.any():
-                break
-            crossing = waiting & (self.seen[point - 1] > self.limit) & (self.seen[point] <= self.limit)
-            if crossing.any():
-                self._pay(np.flatnonzero(crossing), self.limit, point)
+            if self.limit is not None:
+                self._pay((waiting & self._crosses(point)).nonzero()[0], self.limit, point)
             if self.freed[point]:
                 self.cash += self.freed[point]
-                self.freed[point] = 0
-                released = ~self.selling & (self.left > 0) & (self.seen[point] <= self.limit)
-                self._pay(np.flatnonzero(released), self.path[point], point)
-        self.cash += sum(self.freed[1:])
-
-    def _pay(self, which: Ints, prices: Floats, leg: int) -> None:
-        """Fill buys in row order while the cash lasts; the first that it cannot pay whole fills in part."""
-        if not len(which):
-            return
-        shares, reference = self.left[which], prices[which]
-        spread, impact = self._concession(which, reference, shares)
-        cost = self._cost(shares, reference + spread + impact)
-        total = np.cumsum(cost)
-        paid = int(np.searchsorted(total, self.cash, side="right"))
-        if paid < len(which):
-            self.short[which[paid:]] = True
-        if paid:
-            self.cash -= int(total[paid - 1])
-            self._take(which[:paid], shares[:paid], reference[:paid], spread[:paid], impact[:paid], leg)
-        if paid < len(which):
-            each = float((reference + spread + impact)[paid])
-            each += self.friction.commission_per_share * 1e4 + each * self.friction.commission_bps / 1e4
-            part = float((self.cash - 1) * 100 // each)
-            if part >= 1:
-                row, some, price = which[paid : paid + 1], np.array([part]), reference[paid : paid + 1]
-                spread, impact = self._concession(row, price, some)
-                self.cash -= int(self._cost(some, price + spread + impact)[0])
-                self._take(row, some, price, spread, impact, leg)
-
-    def _cost(self, shares: Floats, price: Floats) -> Ints:
-        cents = half_up_cents(shares * price)
-        return cents + self.friction.fees(shares, cents)[0] if self.charge_fees else cents
-
-    def _take(self, which: Ints, shares: Floats, reference: Floats, spread: Floats, impact: Floats, leg: int) -> None:
-        self.left[which] -= shares
-        self.chunks[leg].append((which, shares, reference, spread, impact))
-
-    def _concession(self, which: Ints, reference: Floats, shares: Floats) -> tuple[Floats, Floats]:
-        """Return half-spread and impact, cut so that a limit holds and a sale's price stays above zero."""
-        before = self.wanted[which] - self.left[which]
-        spread, impact = self.friction.concession(reference, self.volatility[which], before, shares, self.volume[which])
-        room = self.limit[which] - self.sign[which] * reference
-        room = np.where(self.selling[which], np.minimum(room, reference - 1), room)
-        spread = np.minimum(spread, room)
-        return spread, np.minimum(impact, room - spread)
+                released = ~self.selling & (self.left > 0) & self._meets(point)
+                self._pay(released.nonzero()[0], self.path[point], point)
+        self.cash += self.freed[4]
 
     def result(self) -> Matched:
         """Return the fills in the order in which they happened."""
-        chunks = [chunk for leg in self.chunks for chunk in leg]
-        filled = self.wanted - self.left
-        unfilled = self.size - filled
-        causes: tuple[UnfilledCause, ...]
-        if unfilled.any():
-            code = np.where(self.short, _CASH, _LIMIT)
-            code = np.where(self.left > 0, code, _PARTICIPATION)
-            code = np.where(self.alive, code, _NOT_TRADED)
-            code = np.where(unfilled > 0, code, _NONE)
-            causes = tuple([CAUSES[number] for number in code.tolist()])
-        else:
-            causes = (UnfilledCause.NONE,) * len(self.orders)
+        unfilled = self.size - self.wanted + self.left
+        causes = self._causes(unfilled)
+        chunks = [chunk for leg in self.legs for chunk in leg]
+        unfilled = self.sign * unfilled
         if not chunks:
-            return Matched(NO_FILLS, _NO_INTS, _NO_INTS, self.sign * unfilled, causes, self.cash)
-        if len(chunks) == 1:
-            row, size, reference, spread, impact = chunks[0]
-        else:
-            row, size, reference, spread, impact = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+            return Matched(NO_FILLS, _NO_INTS, _NO_INTS, unfilled, causes, int(self.cash))
+        row = np.concatenate([chunk.rows for chunk in chunks])
+        size, reference, spread, impact, cents, commission, regulatory = np.concatenate(
+            [chunk.values for chunk in chunks], axis=1
+        )
         sign = self.sign[row]
         spread, impact = sign * spread, sign * impact
-        price = reference + spread + impact
-        cents = half_up_cents(size * price)
-        shares = sign * size
-        cents = np.where(sign > 0, -cents, cents)
-        commission, regulatory = self.friction.fees(shares, cents)
-        fills = Fills(
-            order=row,
-            shares=shares,
-            price=price / 10_000,
-            reference=reference / 10_000,
-            open=self.path[0][row] / 10_000,
-            spread=spread / 10_000,
-            impact=impact / 10_000,
-            cents=cents,
+        prices = np.array([reference + spread + impact, reference, self.path[0][row], spread, impact]) / 10_000
+        whole = np.array([-sign * cents, commission, regulatory]).astype(np.int64)
+        fills = Fills(row, sign * size, prices[0], prices[1], prices[2], prices[3], prices[4], whole[0])
+        return Matched(fills, whole[1], whole[2], unfilled, causes, int(self.cash))
+
+    def _meets(self, point: int) -> Bools | bool:
+        return True if self.limit is None else self.seen[point] <= self.limit
+
+    def _crosses(self, point: int) -> Bools:
+        assert self.limit is not None
+        crosses: Bools = (self.seen[point - 1] > self.limit) & (self.seen[point] <= self.limit)
+        return crosses
+
+    def _sales(self, which: Ints, prices: Floats, leg: int, frees: int) -> None:
+        if not len(which):
+            return
+        shares, reference = self.left[which], prices[which]
+        spread, impact = self._concession(which, reference, shares, selling=True)
+        cents = half_up_cents(shares * (reference - spread - impact))
+        commission, regulatory = self.friction.sale_fees(shares, cents)
+        proceeds = cents - commission - regulatory if self.charge_fees else cents
+        self.freed[frees] += float(proceeds.sum())
+        self.left[which] = 0.0
+        self.legs[leg].append(
+            _Chunk(which, np.array([shares, reference, spread, impact, cents, commission, regulatory]))
         )
-        return Matched(fills, commission, regulatory, self.sign * unfilled, causes, self.cash)
+
+    def _pay(self, which: Ints, prices: Floats, leg: int) -> None:
+        """Fill buys in row order while the cash lasts; the first that it cannot pay whole fills in part."""
+        count = len(which)
+        if not count:
+            return
+        reference = prices[which]
+        values = self._bought(which, reference, self.left[which])
+        total = np.cumsum(values[4] + values[5] if self.charge_fees else values[4])
+        paid = int(np.searchsorted(total, self.cash, side="right"))
+        if paid:
+            self.cash -= float(total[paid - 1])
+            self.left[which[:paid]] = 0.0
+            self.legs[leg].append(_Chunk(which[:paid], values[:, :paid]))
+        if paid < count:
+            self.short[which[paid:]] = True
+            each = float(values[1:4, paid].sum())
+            each += self.friction.commission_per_share * 1e4 + each * self.friction.commission_bps / 1e4
+            shares, rest = divmod(self.cash * 100, each)
+            # Rounding to cents and a smaller impact may let one share more through.
+            shares += rest > each - 200
+            self._pay_part(which[paid : paid + 1], reference[paid : paid + 1], shares, leg)
+
+    def _pay_part(self, row: Ints, reference: Floats, shares: float, leg: int) -> None:
+        """Fill one buy in part: the most shares, from an upper estimate down, that the cash pays."""
+        while shares >= 1:
+            values = self._bought(row, reference, np.array([shares]))
+            cost = float(values[4, 0] + values[5, 0] if self.charge_fees else values[4, 0])
+            if cost <= self.cash:
+                self.cash -= cost
+                self.left[row] -= shares
+                self.legs[leg].append(_Chunk(row, values))
+                return
+            shares -= 1
+
+    def _bought(self, which: Ints, reference: Floats, shares: Floats) -> Floats:
+        """Return what `_Chunk` holds for buys that have not been paid yet."""
+        spread, impact = self._concession(which, reference, shares, selling=False)
+        cents = half_up_cents(shares * (reference + spread + impact))
+        commission = self.friction.commission(shares, cents)
+        return np.array([shares, reference, spread, impact, cents, commission, np.zeros_like(cents)])
+
+    def _concession(self, which: Ints, reference: Floats, shares: Floats, *, selling: bool) -> tuple[Floats, Floats]:
+        """Return half-spread and impact, cut so that a limit holds and a sale's price stays above zero."""
+        spread = self.friction.half_spread(reference)
+        if self.scale is None:
+            impact = np.zeros_like(spread)
+        else:
+            before = None if selling else self.wanted[which] - self.left[which]
+            impact = self.friction.impact(reference, self.scale[which], shares, before)
+        if self.limit is None:
+            if not selling:
+                return spread, impact
+            room = reference - 1
+        else:
+            room = self.limit[which] - self.sign[which] * reference
+            if selling:
+                room = np.minimum(room, reference - 1)
+        spread = np.minimum(spread, room)
+        return spread, np.minimum(impact, room - spread)
+
+    def _causes(self, unfilled: Floats) -> tuple[UnfilledCause, ...]:
+        if not unfilled.any():
+            return (UnfilledCause.NONE,) * len(self.orders)
+        code = np.where(self.short, _CASH, _LIMIT)
+        code = np.where(self.left > 0, code, _PARTICIPATION)
+        code = np.where(self.alive, code, _NOT_TRADED)
+        code = np.where(unfilled > 0, code, _NONE)
+        return tuple([CAUSES[number] for number in code.tolist()])
 
 
 def _blank(session: Session) -> Session:

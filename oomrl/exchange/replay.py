@@ -12,7 +12,7 @@ import numpy as np
 from oomrl.domain.account import Account, Cadence, SessionRecord
 from oomrl.domain.attribution import FEES, IMPACT, PARTS, SPREAD, whole_cents
 from oomrl.domain.ledger import Book, Entry, Kind
-from oomrl.domain.market import Floats, Ints, Roster, Session
+from oomrl.domain.market import Floats, Ints, Roster, Session, padded
 from oomrl.domain.observed import Observed
 from oomrl.domain.sizing import LimitHit, Limits
 from oomrl.domain.trading import AccountRules
@@ -139,7 +139,7 @@ class _Lane:
         self.days: list[date] = []
         self.rows: list[tuple[int, int, float, float, float, int, int, float]] = []
         self.parts: list[Floats] = []
-        self.by_name = np.zeros((12, 0))
+        self.by_name: Floats = np.zeros((12, 0))
         self.hits: list[tuple[date, LimitHit]] = []
 
     def step(self, session: Session, trading: bool) -> SessionRecord | None:
@@ -183,9 +183,7 @@ class _Lane:
         self.days.append(record.day)
         self.parts.append(split.exact)
         if self.by_name.shape[1] < split.by_name.shape[1]:
-            grown = np.zeros(split.by_name.shape)
-            grown[:, : self.by_name.shape[1]] = self.by_name
-            self.by_name = grown
+            self.by_name = padded(self.by_name, split.by_name.shape[1])
         self.by_name += split.by_name
         self.rows.append(
             (

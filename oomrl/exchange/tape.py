@@ -53,7 +53,8 @@ class Tape:
 
     @cached_property
     def _quarantined(self) -> Bools:
-        return quarantined(self._suspected, self.quarantine.sessions) & self._present
+        kept_out: Bools = quarantined(self._suspected, self.quarantine.sessions) & self._present
+        return kept_out
 
     @cached_property
     def _present(self) -> Bools:
@@ -70,8 +71,8 @@ class Tape:
 
     def sessions(self, after: date | None = None, until: date | None = None) -> Iterator[Session]:
         """Yield the sessions with after < day <= until, oldest first."""
-        columns, whole = self._shown, self._present.all(axis=1)
-        flagged, kept_out = self._suspected.any(axis=1), self._quarantined.any(axis=1)
+        columns, present, jumped, kept_out = self._shown, self._present, self._suspected, self._quarantined
+        whole, flagged, closed = present.all(axis=1), jumped.any(axis=1), kept_out.any(axis=1)
         tuples: dict[bytes, tuple[str, ...]] = {}
         for t, day in enumerate(self.days):
             if after is not None and day <= after:
@@ -81,7 +82,7 @@ class Tape:
             if whole[t]:
                 symbols, bars = self.symbols, {column: values[t] for column, values in columns.items()}
             else:
-                here = self._present[t]
+                here = present[t]
                 if not here.any():
                     continue
                 symbols = tuples.setdefault(here.tobytes(), names_of(self.symbols, here))
@@ -92,8 +93,8 @@ class Tape:
                 day,
                 symbols,
                 bars,
-                suspected=names_of(self.symbols, self._suspected[t]) if flagged[t] else (),
-                quarantined=names_of(self.symbols, self._quarantined[t]) if kept_out[t] else (),
+                suspected=names_of(self.symbols, jumped[t]) if flagged[t] else (),
+                quarantined=names_of(self.symbols, kept_out[t]) if closed[t] else (),
             )
 
     def until(self, day: date) -> Tape:
@@ -101,7 +102,7 @@ class Tape:
         size = sum(1 for known in self.days if known <= day)
         if not size:
             raise Mistake(f"Tape {self.name} begins on {self.days[0]}: expected a day not before it, was {day}.")
-        listed = self._present[:size].any(axis=0)
+        listed: Bools = self._present[:size].any(axis=0)
         columns = {column: values[:size, listed].copy() for column, values in self.columns.items()}
         return Tape(self.name, names_of(self.symbols, listed), self.days[:size], columns, self.quarantine)
 

@@ -139,8 +139,11 @@ def _check(
 ) -> None:
     """Raise `Mistake` for the first row, by day and then by name, that no market can have printed."""
     tests = [(~np.isfinite(values[column]), f"a finite {column}", column) for column in RECORDED]
-    tests += [(values[column] <= 0, f"a {column} above zero", column) for column in (*PRICES, "split")]
-    tests += [(values[column] < 0, f"a {column} of zero or more", column) for column in ("volume", "dividend")]
+    for column in (*PRICES, "split"):
+        article = "an" if column == "open" else "a"
+        tests.append((values[column] <= 0, f"{article} {column} above zero", column))
+    for column in ("volume", "dividend"):
+        tests.append((values[column] < 0, f"a {column} of zero or more", column))
     tests.append((values["high"] < values["low"], "a high not below the low", "high"))
     for column in ("open", "close"):
         outside = (values[column] > values["high"]) | (values[column] < values["low"])
@@ -185,8 +188,8 @@ def builtin_tape() -> Tape:
         days = [date.fromisoformat(day).toordinal() - epoch for day in record["date"]]
         numbers.append(np.array(days, dtype=np.int64))
         names.append(np.full(len(days), number, dtype=np.int64))
-    values = {column: np.concatenate(pieces) for column, pieces in parts.items()}
-    return assemble("builtin", "builtin", BUILTIN_SYMBOLS, np.concatenate(names), np.concatenate(numbers), values)
+    rows = {column: np.concatenate(pieces) for column, pieces in parts.items()}
+    return assemble("builtin", "builtin", BUILTIN_SYMBOLS, np.concatenate(names), np.concatenate(numbers), rows)
 
 
 def recovered_actions(close: Floats, adjusted: Floats) -> tuple[Floats, Floats]:

@@ -75,7 +75,8 @@ def renamed(tape: Tape, prefix: str) -> Tape:
 
 def weekdays(start: date, count: int) -> tuple[date, ...]:
     """Return `count` days from `start` on that are no Saturday or Sunday."""
-    days, day = [], start
+    days: list[date] = []
+    day = start
     while len(days) < count:
         if day.weekday() < 5:
             days.append(day)

@@ -117,7 +117,7 @@ PolicyFactory = Callable[[int, Engine], Policy]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task of an arena: a sentence for the agent, its length, and its own list of tools if it has them."""
+    """One task of an arena: a title for the agent, its length, and its own list of tools if it has them."""
 
     name: str
     title: str

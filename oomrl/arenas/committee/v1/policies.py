@@ -18,7 +18,7 @@ def _allocate(template: str) -> Action:
 
 
 def heuristic(seed: int, engine: Engine) -> Policy:
-    """Ask Research once (thrice in a conflict) and Risk once under alert, then follow signals and pressure."""
+    """Ask Research once (thrice in a conflict) and Risk once under alert, then follow the signals."""
 
     def act(observation: Observation) -> Action:
         seen = observation.data

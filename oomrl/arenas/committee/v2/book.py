@@ -23,7 +23,7 @@ class Move:
 
 
 def trade_cost(rules: Rules, before: Row, after: Row) -> tuple[float, float]:
-    """Return turnover (sum of absolute trades) and cost as shares of NAV: half spread and 3/2-power impact."""
+    """Return turnover (sum of absolute trades) and cost as shares of NAV: half spread, 3/2-power impact."""
     turnover = impact = 0.0
     for old, new in zip(before, after, strict=True):
         size = abs(new - old)

@@ -1,0 +1,61 @@
+"""Episode logs: one canonical JSON record a line, each bound to all lines before it by a hash.
+
+A line is {"body", "hash", "kind", "previous"}; hash = SHA-256 of previous, kind and body in canonical bytes. The
+hash of the last line stands for the whole episode. Nothing in a log depends on a clock or a machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from oomrl.arenas.engine import Json, canonical
+from oomrl.errors import Mistake
+
+GENESIS = "0" * 64
+FORMAT = 1
+
+
+def _digest(previous: str, kind: str, body: Any) -> str:
+    return hashlib.sha256(canonical({"previous": previous, "kind": kind, "body": body})).hexdigest()
+
+
+class EpisodeLog:
+    """An append-only chain of records, kept in memory as lines ready to be written."""
+
+    def __init__(self) -> None:
+        self.head = GENESIS
+        self.lines: list[str] = []
+        self.records: list[Json] = []
+
+    def append(self, kind: str, body: Json) -> str:
+        """Add a record and return its hash. `body` must be finite JSON values."""
+        digest = _digest(self.head, kind, body)
+        record = {"previous": self.head, "kind": kind, "body": body, "hash": digest}
+        self.lines.append(canonical(record).decode())
+        self.records.append(json.loads(self.lines[-1]))
+        self.head = digest
+        return digest
+
+    def text(self) -> str:
+        """Return the log as JSONL."""
+        return "".join(line + "\n" for line in self.lines)
+
+
+def read(lines: Iterable[str]) -> EpisodeLog:
+    """Return a log from its lines. Raises `Mistake` at the first line that is broken or was changed."""
+    log = EpisodeLog()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            kind, body, digest = record["kind"], record["body"], record["hash"]
+            same = record["previous"] == log.head and log.append(kind, body) == digest
+        except (ValueError, KeyError, TypeError) as problem:
+            raise Mistake(f"Expected an episode record in line {number}, was none: {problem}") from None
+        if not same:
+            raise Mistake(f"Expected line {number} to follow the chain, was changed or moved")
+    return log

@@ -77,6 +77,7 @@ def play(
     observation = engine.reset(seed, task)
     log.append("start", _start(arena, agent.name, seed, task, observation))
     policy = agent.start(arena, engine, seed, task)
+    tally = _Tally()
     failure: str | None = None
     while not observation.done:
         try:
@@ -85,38 +86,51 @@ def play(
             failure = str(problem)
             break
         observation = engine.step(action)
+        tally.add(observation)
         log.append("step", {"action": action, "note": agent.note(), "observation": observation.to_json()})
         if on_step is not None:
             on_step(observation, action)
-    return _finish(arena, agent.name, seed, task, engine, log, failure)
+    return _finish(arena, agent.name, seed, task, engine, log, tally, failure)
+
+
+def score(arena: Arena, agent: Agent, seed: int, task: str) -> float:
+    """Play one episode without a log and return its score: the fast way to measure many seeds."""
+    engine = arena.make()
+    observation = engine.reset(seed, task)
+    policy = agent.start(arena, engine, seed, task)
+    while not observation.done:
+        observation = engine.step(plain(policy(observation)))
+    return engine.grade().total
 
 
 def replay(arena: Arena, log: EpisodeLog) -> Episode:
-    """Play a log's actions again and return the episode. Raises `Mistake` where the world answers otherwise."""
-    start = log.records[0]["body"] if log.records else {}
+    """Play a log's actions again. Raises `Mistake` where the engine answers otherwise than it is logged."""
+    records = log.records()
+    start = records[0]["body"] if records else {}
     if start.get("arena") != arena.name or start.get("version") != arena.version:
         raise Mistake(
-            f"Expected a log of {arena.name} {arena.version}, "
-            f"was {start.get('arena')} {start.get('version')}"
+            f"Expected a log of {arena.name} {arena.version}, was {start.get('arena')} {start.get('version')}"
         )
     engine = arena.make()
     fresh = EpisodeLog()
     observation = engine.reset(start["seed"], start["task"])
     fresh.append("start", _start(arena, start["agent"], start["seed"], start["task"], observation))
+    tally = _Tally()
     failure: str | None = None
-    for number, record in enumerate(log.records[1:], start=2):
+    for number, record in enumerate(records[1:], start=2):
         if record["kind"] == "end":
             failure = record["body"]["failure"]
             break
         body = record["body"]
         observation = engine.step(body["action"])
+        tally.add(observation)
         fresh.append(
             "step",
             {"action": body["action"], "note": body["note"], "observation": observation.to_json()},
         )
         if fresh.head != record["hash"]:
             raise Mistake(f"Expected line {number} to replay to its hash, was another answer of the engine")
-    episode = _finish(arena, start["agent"], start["seed"], start["task"], engine, fresh, failure)
+    episode = _finish(arena, start["agent"], start["seed"], start["task"], engine, fresh, tally, failure)
     if episode.log.head != log.head:
         raise Mistake("Expected the replayed end to have the log's hash, was another score or an unended log")
     return episode
@@ -134,22 +148,40 @@ def _start(arena: Arena, agent: str, seed: int, task: str, observation: Observat
     }
 
 
+@dataclass(slots=True)
+class _Tally:
+    """Counts of an episode. A step was refused where its observation reports an error."""
+
+    steps: int = 0
+    reward: float = 0.0
+    refused: int = 0
+
+    def add(self, observation: Observation) -> None:
+        self.steps += 1
+        self.reward += observation.reward or 0.0
+        self.refused += bool(observation.data.get("error") or observation.data.get("errors"))
+
+
 def _finish(
-    arena: Arena, agent: str, seed: int, task: str, engine: Engine, log: EpisodeLog, failure: str | None
+    arena: Arena,
+    agent: str,
+    seed: int,
+    task: str,
+    engine: Engine,
+    log: EpisodeLog,
+    tally: _Tally,
+    failure: str | None,
 ) -> Episode:
     grade = engine.grade()
     score = arena.score_range[0] if failure is not None else grade.total
-    steps = [record["body"] for record in log.records if record["kind"] == "step"]
-    total = sum(step["observation"]["reward"] or 0.0 for step in steps)
-    refused = sum(_was_refused(step["observation"]["data"]) for step in steps)
     log.append(
         "end",
         {
             "score": score,
             "grade": grade.to_json(),
-            "total_reward": total,
-            "steps": len(steps),
-            "refused": refused,
+            "total_reward": tally.reward,
+            "steps": tally.steps,
+            "refused": tally.refused,
             "failure": failure,
         },
     )
@@ -160,15 +192,10 @@ def _finish(
         task,
         seed,
         score,
-        total,
-        len(steps),
-        refused,
+        tally.reward,
+        tally.steps,
+        tally.refused,
         failure,
         grade.to_json(),
         log,
     )
-
-
-def _was_refused(data: Json) -> bool:
-    """Tell whether the engine reported an error in a step: every arena does so under one of these names."""
-    return bool(data.get("error") or data.get("errors"))

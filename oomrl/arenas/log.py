@@ -1,7 +1,8 @@
 """Episode logs: one canonical JSON record a line, each bound to all lines before it by a hash.
 
-A line is {"body", "hash", "kind", "previous"}; hash = SHA-256 of previous, kind and body in canonical bytes. The
-hash of the last line stands for the whole episode. Nothing in a log depends on a clock or a machine.
+A line is {"body", "hash", "kind", "previous"} in canonical bytes, with hash = SHA-256 of the bytes
+`previous:kind:body`. The hash of the last line stands for the whole episode. Nothing in a log depends on a
+clock or a machine.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from oomrl.arenas.engine import Json, canonical
 from oomrl.errors import Mistake
@@ -18,8 +18,11 @@ GENESIS = "0" * 64
 FORMAT = 1
 
 
-def _digest(previous: str, kind: str, body: Any) -> str:
-    return hashlib.sha256(canonical({"previous": previous, "kind": kind, "body": body})).hexdigest()
+def _line(previous: str, kind: str, body: Json) -> tuple[str, str]:
+    """Return a record's hash and its line."""
+    text = canonical(body).decode()
+    digest = hashlib.sha256(f"{previous}:{kind}:{text}".encode()).hexdigest()
+    return digest, f'{{"body":{text},"hash":"{digest}","kind":"{kind}","previous":"{previous}"}}'
 
 
 class EpisodeLog:
@@ -28,16 +31,18 @@ class EpisodeLog:
     def __init__(self) -> None:
         self.head = GENESIS
         self.lines: list[str] = []
-        self.records: list[Json] = []
 
     def append(self, kind: str, body: Json) -> str:
-        """Add a record and return its hash. `body` must be finite JSON values."""
-        digest = _digest(self.head, kind, body)
-        record = {"previous": self.head, "kind": kind, "body": body, "hash": digest}
-        self.lines.append(canonical(record).decode())
-        self.records.append(json.loads(self.lines[-1]))
-        self.head = digest
-        return digest
+        """Add a record and return its hash. `body` must be finite JSON values, `kind` a plain word."""
+        if not kind.isalpha():
+            raise ValueError(f"Expected kind to be a word, was {kind!r}")
+        self.head, line = _line(self.head, kind, body)
+        self.lines.append(line)
+        return self.head
+
+    def records(self) -> list[Json]:
+        """Return the records, parsed anew, so that nobody holds a reference into the log."""
+        return [json.loads(line) for line in self.lines]
 
     def text(self) -> str:
         """Return the log as JSONL."""

@@ -12,7 +12,7 @@ _WHERE = {
     "committee_v1": "oomrl.arenas.committee.arena:COMMITTEE_V1",
     "organization": "oomrl.arenas.organization.arena:ORGANIZATION",
     "organization_six": "oomrl.arenas.organization.arena:ORGANIZATION_SIX",
-    "research": "oomrl.arenas.research.arena:RESEARCH",
+    "research": "oomrl.arenas.research.arena:ARENA",
 }
 NAMES = tuple(_WHERE)
 QUALIFYING = ("committee", "organization", "research")

@@ -1,7 +1,7 @@
 """A language model behind any OpenAI-compatible address as an agent.
 
-What the service cannot deliver is an `AgentFailure`; what the model delivers and is no action is played, refused
-and costed. Nothing ever answers in the model's place.
+What the service cannot deliver is an `AgentFailure`; what the model delivers and is no action is played,
+refused and costed. Nothing ever answers in the model's place.
 """
 
 from __future__ import annotations

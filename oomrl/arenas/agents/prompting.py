@@ -29,7 +29,7 @@ def user_prompt(observation: Observation) -> str:
 
 
 def parse_reply(text: str) -> Any:
-    """Return the last JSON object in a reply; a reply without one becomes an action that the engine refuses."""
+    """Return the last JSON object of a reply; without one, an action that every engine refuses."""
     decoder = json.JSONDecoder()
     found: Any = None
     at = 0

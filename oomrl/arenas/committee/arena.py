@@ -17,14 +17,14 @@ You manage a portfolio of six unnamed stocks between two advisers. You start in 
 asking an adviser uses the step (what you hold stays and drifts), trading happens at once at a cost.
 
 Research sees each name's own edge: a view of 1.0 is an expected return of `units.view_unit` a step, and
-`units.view_persistence` of it is left one step later. Research sees nothing of what could break a name. Risk sees
-which names are fragile (a fragile name costs `units.fragile_cost` a step in expectation) and how much pressure
-the market is under (a falling market hits names by their beta), and nothing of the edges. Both err, more in some
-regimes than in others, and often together. A note's comment is only words.
+`units.view_persistence` of it is left one step later. Research sees nothing of what could break a name. Risk
+sees which names are fragile (a fragile name costs `units.fragile_cost` a step in expectation) and how much
+pressure the market is under (a falling market hits names by their beta), and nothing of the edges. Both err,
+more in some regimes than in others, and often together. A note's comment is only words.
 
 Stay inside `constraints`: they hold on averages over the last `window` steps. You are scored on the expected
-return of what you held after costs, on settling conflicts between the advisers, on the limits and on drawdowns.
-Sitting in cash earns nothing.
+return of what you held after costs, on settling conflicts between the advisers, on the limits and on
+drawdowns. Sitting in cash earns nothing.
 
 Answer with one JSON object and nothing else, for example
 {"action": "query_research", "query_target": "SECTOR"}

@@ -13,20 +13,20 @@ from oomrl.arenas.organization.probes import PROBES
 from oomrl.arenas.organization.rules import ACTIONS, FOCUS, PAYLOADS, SKILLS, TASKS
 
 INSTRUCTIONS = f"""\
-You run a technology organisation by acting as one of its six roles at each step. Answer with one JSON object and
-nothing else: {{"role": ..., "action": ..., "payload": {{...}}}}.
+You run a technology organisation by acting as one of its six roles at each step. Answer with one JSON object
+and nothing else: {{"role": ..., "action": ..., "payload": {{...}}}}.
 
 Who may do what, with which payload:
 {chr(10).join(f"- {a} {{{', '.join(PAYLOADS[a])}}}: {', '.join(roles)}" for a, roles in ACTIONS.items())}
 
 Delegate each task to its specialist: {", ".join(f"{kind} -> {role}" for kind, role in SKILLS.items())}.
-Risks arise unseen. A query_metrics by a specialist finds those of its field; unfound ones become incidents. To
-mitigate one: raise_risk_flag, then propose_plan with the focus for its nature, then accept_plan by another role
-than the author. Focus by nature: {", ".join(f"{nature} -> {focus}" for nature, focus in FOCUS.items())}. A
-symptom suggests a nature and misleads one time in four; report_anomaly with the item's severity reveals it. When
-metrics look too good, audit. resolve_incident: engineer for quality and data_drift, operations for the others.
-An approval needs a matching request of another role, a risk check within five steps before, and an amount within
-the policy's threshold. Adopt a changed policy in time. plan is {{"focus": ...}}, policy is
+Risks arise unseen. A query_metrics by a specialist finds those of its field; unfound ones become incidents.
+To mitigate one: raise_risk_flag, then propose_plan with the focus for its nature, then accept_plan by another
+role than the author. Focus by nature: {", ".join(f"{nature} -> {focus}" for nature, focus in FOCUS.items())}.
+A symptom suggests a nature and misleads one time in four; report_anomaly with the item's severity reveals it.
+When metrics look too good, audit. resolve_incident: engineer for quality and data_drift, operations for the
+others. An approval needs a matching request of another role, a risk check within five steps before, and an
+amount within the policy's threshold. Adopt a changed policy in time. plan is {{"focus": ...}}, policy is
 {{"resource_threshold": number}}. Useless actions cost efficiency, violations cost reward.
 """
 

@@ -137,9 +137,7 @@ def require(
         raw = base64.b64decode(signature, validate=True)
         Ed25519PublicKey.from_public_bytes(public_key).verify(raw, canonical(body))
     except (InvalidSignature, binascii.Error, ValueError):
-        raise Refused(
-            "Expected a certificate signed by this service, was changed or foreign"
-        ) from None
+        raise Refused("Expected a certificate signed by this service, was changed or foreign") from None
     if body["model"] != model:
         raise Refused(f"Expected a certificate of {model}, was one of {body['model']}: run oomrl qualify")
     if now >= datetime.fromisoformat(body["expires"]):

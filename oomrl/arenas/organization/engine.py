@@ -135,8 +135,12 @@ class Organization:
         company = self._company
         if company is None:
             return {}
+        undetected = [r.event.id for r in company.risks if r.detected is None and r.open]
+        coming = [event.id for event in self._queue]
         return {
-            "undetected": [r.event.id for r in company.risks if r.detected is None and r.open],
+            "canaries": [f'"{name}"' for name in (*undetected, *coming)]
+            + ["auditee", "masked", "fuse", "undetected", 'queue"'],
+            "undetected": undetected,
             "natures": {r.event.id: r.event.nature for r in company.risks},
             "coming": [f"{event.kind}:{event.id}@{event.step}" for event in self._queue],
             "masked": company.scenario.masked,

@@ -147,7 +147,8 @@ class CommitteeV1:
         """Return the regime of the step."""
         if self._rules is None:
             return {}
-        return {"regime": self._rules.regime(min(self._t, self._rules.task.max_steps - 1))}
+        regime = self._rules.regime(min(self._t, self._rules.task.max_steps - 1))
+        return {"canaries": [regime], "regime": regime}
 
     def grade(self) -> Part:
         """Return the task's published grader over the steps played."""

@@ -125,6 +125,8 @@ class CommitteeV2:
         world = self._world
         t = min(self._t, self._rules.task.max_steps - 1)
         return {
+            "canaries": [world.regimes[t], world.key, "edge", 'fragile"', "reliability", "expected"]
+            + [repr(value) for row in (world.edge[t], world.expected[t]) for value in row],
             "regime": world.regimes[t],
             "edge": list(world.edge[t]),
             "fragile": list(world.fragile[t]),

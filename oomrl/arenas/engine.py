@@ -135,8 +135,8 @@ class Arena:
 
     `policies` holds at least random, heuristic and oracle (v2 arenas); `probes` the strategies that try to
     score without doing the work. `instructions` is the system prompt for a language model.
-    The scores must be ordered: max(random, probes) < heuristic < oracle. Where `mcp_tools` is set an action is
-    {"tool", "arguments"} and `tool_schemas` holds {"name", "description", "parameters"} of every tool.
+    The scores must be ordered: max(random, probes) < heuristic < oracle. Where `mcp_tools` is set an action
+    is {"tool", "arguments"} and `tool_schemas` holds {"name", "description", "parameters"} of every tool.
     """
 
     name: str

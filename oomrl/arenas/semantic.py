@@ -193,7 +193,7 @@ def floor_gap(arena: Arena, order: Ordering) -> Check:
 
 
 def canary_floor(arena: Arena, order: Ordering) -> Check:
-    """The shipped bad trajectories still score what they are shipped with, each below the heuristic over tasks."""
+    """The shipped bad trajectories score what they are shipped with, below the heuristic over tasks."""
     shipped = json.loads(
         (files("oomrl.arenas") / arena.name.split("_")[0] / "canaries.json").read_text(encoding="utf-8")
     )

@@ -1,4 +1,4 @@
-"""The ASGI application that openenv.yaml names. Importing it builds the application: that is its one purpose."""
+"""The ASGI application that openenv.yaml names. Importing this module builds it: its one purpose."""
 
 from oomrl.arenas.faces.openenv_server import make_app
 

@@ -1,7 +1,7 @@
 """What goes over the wire between an OpenEnv server and client. Needs the extra `openenv`.
 
-The arena's action travels whole in one field, so that the engine itself refuses and costs a malformed one: were
-it spread over the model's fields, the framework would reject it for free.
+The arena's action travels whole in one field, so that the engine itself refuses and costs a malformed one:
+were it spread over the model's fields, the framework would reject it for free.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Served arenas over WebSocket and MCP. Runs where the extra `openenv` is installed; `make openenv-check` does so.
+"""Served arenas over WebSocket and MCP, where the extra `openenv` is installed (`make openenv-check`).
 
 Elsewhere these tests skip and say so: the package and its pinned companions stay out of the main environment.
 """

@@ -80,7 +80,7 @@ def episode_page(log: EpisodeLog) -> str:
 
 
 def leaderboard_page(runs: Sequence[Run], certificates: Iterable[Json] = ()) -> str:
-    """Return the page of a leaderboard: agents by arena, best first, with intervals, failures and refusals."""
+    """Return a leaderboard: agents by arena, best first, with intervals, failures and refusals."""
     body = ["<h1>Arenas: leaderboard</h1>", "<p>Scores are means over seeds of the mean over tasks.</p>"]
     for arena in dict.fromkeys(run.arena for run in runs):
         rows = sorted((run for run in runs if run.arena == arena), key=lambda run: -run.score().mean)
@@ -188,9 +188,9 @@ def _step(number: int, action: Any, before: Json, observation: Json, note: str) 
     )
     return (
         f'<details class="step"><summary>{number}. <code>{escape(said)}</code>{paid}</summary>{told}{note}'
-        f'<div class="cols"><div><h2>Action</h2><pre>{escape(json.dumps(action, indent=1))}</pre>{parts}</div>'
-        f"<div><h2>What changed</h2><table><tr><th>field</th><th>before</th><th>now</th></tr>{rows}</table>"
-        "</div></div></details>"
+       
+       
+        f'<div class="cols"><div><h2>Action</h2><pre>{escape(json.dumps(action, indent=1))}</pre>{parts}</div>' f"<div><h2>What changed</h2><table><tr><th>field</th><th>before</th><th>now</th></tr>{rows}</table>" "</div></div></details>"
     )
 
 

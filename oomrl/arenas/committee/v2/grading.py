@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from oomrl.arenas.committee.v2.book import move
 from oomrl.arenas.committee.v2.planner import Row, ideal, plan
@@ -50,6 +51,7 @@ def expected_gain(world: World, held: Sequence[Row], costs: Sequence[float]) -> 
     return gain - math.fsum(costs)
 
 
+@lru_cache(maxsize=256)
 def reference(rules: Rules, world: World, steps: int) -> Reference:
     """Run the planner on the truth for so many steps."""
     weights: Row = (0.0,) * len(NAMES)

@@ -26,7 +26,7 @@ SHARED_ERROR = 0.6
 """Share of an adviser's error variance that both advisers and all names have in common at a step."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class World:
     """Rows by step (0 .. steps-1), one number a name.
 
@@ -54,7 +54,7 @@ def expected_return(beta: float, drift: float, edge: float, fragile: float) -> f
     return beta * drift + edge - fragile * CRASH_CHANCE * CRASH_LOSS
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def make_world(seed: int, rules: Rules) -> World:
     """Draw the world of a seed and a task."""
     key = f"committee-v2:{rules.task.name}:{seed}"

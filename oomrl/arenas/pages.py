@@ -175,6 +175,7 @@ def _step(number: int, action: Any, before: Json, observation: Json, note: str) 
     data, reward = observation["data"], observation["reward"]
     errors = data.get("error") or "; ".join((data.get("errors") or {}).values())
     told = f'<p class="error">{escape(str(errors))}</p>' if errors else ""
+    sent = escape(json.dumps(action, indent=1))
     said = "start" if action is None else _short(action)
     paid = "" if reward is None else f" &rarr; reward {reward:.4f}"
     parts = _tree(observation["parts"]) if observation["parts"] else ""
@@ -188,9 +189,9 @@ def _step(number: int, action: Any, before: Json, observation: Json, note: str) 
     )
     return (
         f'<details class="step"><summary>{number}. <code>{escape(said)}</code>{paid}</summary>{told}{note}'
-       
-       
-        f'<div class="cols"><div><h2>Action</h2><pre>{escape(json.dumps(action, indent=1))}</pre>{parts}</div>' f"<div><h2>What changed</h2><table><tr><th>field</th><th>before</th><th>now</th></tr>{rows}</table>" "</div></div></details>"
+        f'<div class="cols"><div><h2>Action</h2><pre>{sent}</pre>{parts}</div>'
+        f"<div><h2>What changed</h2><table><tr><th>field</th><th>before</th><th>now</th></tr>{rows}</table>"
+        "</div></div></details>"
     )
 
 

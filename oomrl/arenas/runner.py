@@ -176,9 +176,9 @@ class Ordering:
         }
 
 
-def ordering(arena: Arena, split: str = "train", count: int = 24) -> Ordering:
-    """Measure random, heuristic, oracle and every probe on the same seeds of a split."""
-    seeds = arena.seeds(split, count)
+def ordering(arena: Arena, split: str = "train", count: int = 24, first: int = 0) -> Ordering:
+    """Measure random, heuristic, oracle and every probe on the same seeds of a split, `first` seeds in."""
+    seeds = arena.seeds(split, first + count)[first:]
     names = [*arena.policies, *arena.probes]
     by_seed = {
         name: [fmean(score(arena, Scripted(name), seed, task) for task in arena.tasks) for seed in seeds]

@@ -1,4 +1,4 @@
-"""The second version: what is hidden stays hidden, what is free stays worthless, and rewards keep their range."""
+"""The second version: what is hidden stays hidden, and rewards keep their range."""
 
 from __future__ import annotations
 

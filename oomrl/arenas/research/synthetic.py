@@ -163,7 +163,7 @@ def _plant(
         "op": "difference",
         "of": [{"op": "zscore", "of": {"field": order[2]}}, {"op": "zscore", "of": {"field": order[3]}}],
     }
-    shares = rng.dirichlet([8.0, 8.0, 8.0])
+    shares = rng.dirichlet([5.0, 16.0, 6.0] if level.flips else [8.0, 8.0, 8.0])
     signs = rng.choice([-1.0, 1.0], 3)
     weights = tuple((level.edge * np.sqrt(shares) * signs).tolist())
     regimes = ("steady", "flips", "calm") if level.flips else ("steady", "steady", "steady")

@@ -29,18 +29,14 @@ _OPEN_SUBMODULES = {
     ),
 }
 BUILTINS = frozenset(
-    "abs all any bool dict divmod enumerate filter float frozenset int isinstance len list map max min "
-    "print range reversed round set slice sorted str sum tuple zip True False None ValueError TypeError "
-    "KeyError IndexError ZeroDivisionError ArithmeticError".split()
+    ["abs", "all", "any", "bool", "dict", "divmod", "enumerate", "filter", "float", "frozenset", "int", "isinstance", "len", "list", "map", "max", "min", "print", "range", "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "zip", "True", "False", "None", "ValueError", "TypeError", "KeyError", "IndexError", "ZeroDivisionError", "ArithmeticError"]
 )
 _CLOSED_ATTRIBUTES = frozenset(
-    "format format_map eval query load loads save savez savez_compressed savetxt loadtxt genfromtxt fromfile "
-    "tofile memmap DataSource ctypeslib ctypes f2py testing test os sys io lib core compat util api errors "
-    "fromregex open_memmap pipe base data plotting style flags setflags tobytes dump dumps frompyfunc vectorize "
-    "apply_along_axis fetch_openml option_context set_option get_option HDFStore ExcelFile ExcelWriter "
-    "set_output register_cython seterrcall seterr setbufsize set_printoptions clear_cache".split()
+    ["format", "format_map", "eval", "query", "load", "loads", "save", "savez", "savez_compressed", "savetxt", "loadtxt", "genfromtxt", "fromfile", "tofile", "memmap", "DataSource", "ctypeslib", "ctypes", "f2py", "testing", "test", "os", "sys", "io", "lib", "core", "compat", "util", "api", "errors", "fromregex", "open_memmap", "pipe", "base", "data", "plotting", "style", "flags", "setflags", "tobytes", "dump", "dumps", "frompyfunc", "vectorize", "apply_along_axis", "fetch_openml", "option_context", "set_option", "get_option", "HDFStore", "ExcelFile", "ExcelWriter", "set_output", "register_cython", "seterrcall", "seterr", "setbufsize", "set_printoptions", "clear_cache"]
 )
-_CLOSED_FRAMES = frozenset("f_back f_builtins f_code f_globals f_locals gi_frame cr_frame tb_frame tb_next".split())
+_CLOSED_FRAMES = frozenset(
+    ["f_back", "f_builtins", "f_code", "f_globals", "f_locals", "gi_frame", "cr_frame", "tb_frame", "tb_next"]
+)
 _CLOSED_PREFIXES = ("_", "read_", "to_", "fetch_", "load_", "co_")
 _OPEN_PREFIXED = frozenset(("to_numpy", "to_list", "to_dict", "to_frame", "to_datetime", "to_series"))
 _NODES = (
@@ -79,7 +75,9 @@ def review(source: str) -> list[Finding]:
     for node in ast.walk(tree):
         line = getattr(node, "lineno", 0)
         if not isinstance(node, _NODES):
-            findings.append(Finding("node", line, f"{type(node).__name__} is not allowed; write plain functions"))
+            findings.append(
+                Finding("node", line, f"{type(node).__name__} is not allowed; write plain functions")
+            )
             continue
         findings.extend(Finding(code, line, message) for code, message in _judge(node, bound))
     findings.extend(_top_level(tree))
@@ -107,7 +105,9 @@ def _judge(node: ast.AST, bound: set[str]) -> list[tuple[str, str]]:
     if isinstance(node, ast.Import):
         return [finding for alias in node.names for finding in _module(alias.name)]
     if isinstance(node, ast.ImportFrom):
-        found = _module(node.module or "") if not node.level else [("import", "Relative imports are not allowed")]
+        found = (
+            _module(node.module or "") if not node.level else [("import", "Relative imports are not allowed")]
+        )
         for alias in node.names:
             if alias.name == "*" or _closed(alias.name):
                 found.append(("import", f"{alias.name} may not be imported"))
@@ -128,7 +128,11 @@ def _judge(node: ast.AST, bound: set[str]) -> list[tuple[str, str]]:
     if isinstance(node, ast.FunctionDef):
         if node.decorator_list or node.name.startswith("_"):
             return [("function", "Functions have no decorators and no leading underscore")]
-        if any(not isinstance(d, ast.Constant | ast.UnaryOp) for d in (*node.args.defaults, *node.args.kw_defaults) if d):
+        if any(
+            not isinstance(d, ast.Constant | ast.UnaryOp)
+            for d in (*node.args.defaults, *node.args.kw_defaults)
+            if d
+        ):
             return [("state", "Default arguments must be constants: features keep no state between calls")]
     if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
         text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
@@ -154,7 +158,12 @@ def _submodule(root: str, name: str) -> list[tuple[str, str]]:
     if name in open_ones:
         return []
     if f"{root}.{name}" in _CLOSED_MODULES or root == "sklearn" or _closed(name):
-        return [("import", f"{root}.{name} may not be imported; open are {', '.join(open_ones) or 'no submodules'}")]
+        return [
+            (
+                "import",
+                f"{root}.{name} may not be imported; open are {', '.join(open_ones) or 'no submodules'}",
+            )
+        ]
     return []
 
 
@@ -173,7 +182,9 @@ def _top_level(tree: ast.Module) -> list[Finding]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _literal(node.value):
             continue
         findings.append(
-            Finding("module", node.lineno, "Expected imports, functions and constant numbers or texts at the top")
+            Finding(
+                "module", node.lineno, "Expected imports, functions and constant numbers or texts at the top"
+            )
         )
     defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     for name, count in (("build", 0), ("features", 1)):

@@ -88,7 +88,9 @@ def is_flat(forecast: Floats) -> bool:
     return bool((seen.std(axis=1) > 1e-12).mean() < 0.2)
 
 
-FLAT = Failure("constant", "Expected forecasts that tell names apart, were all alike; to trade nothing, abstain")
+FLAT = Failure(
+    "constant", "Expected forecasts that tell names apart, were all alike; to trade nothing, abstain"
+)
 
 
 class InProcessLaboratory:
@@ -144,7 +146,9 @@ def _unknown(code: str) -> Failure:
     findings = review(code)
     if findings:
         return policy_failure(findings)
-    return Failure("sandbox", "This arena runs reference models only: make it with a sandbox to run model code")
+    return Failure(
+        "sandbox", "This arena runs reference models only: make it with a sandbox to run model code"
+    )
 
 
 def policy_failure(findings: Sequence[Any]) -> Failure:
@@ -155,7 +159,9 @@ def policy_failure(findings: Sequence[Any]) -> Failure:
 class Channel(Protocol):
     """Talk to one runner: a header and arrays out, a header and arrays back."""
 
-    def ask(self, header: Mapping[str, Any], arrays: Mapping[str, Floats]) -> tuple[Mapping[str, Any], Mapping[str, Floats]]:
+    def ask(
+        self, header: Mapping[str, Any], arrays: Mapping[str, Floats]
+    ) -> tuple[Mapping[str, Any], Mapping[str, Floats]]:
         """Raise `ChannelFailure` when the runner died, hung or answered nonsense."""
         ...
 
@@ -205,7 +211,9 @@ class _Talk:
     def __init__(self, channel: Channel, names: int) -> None:
         self._channel, self._names = channel, names
 
-    def __call__(self, header: Mapping[str, Any], arrays: Mapping[str, Floats]) -> tuple[Mapping[str, Any], Mapping[str, Floats]]:
+    def __call__(
+        self, header: Mapping[str, Any], arrays: Mapping[str, Floats]
+    ) -> tuple[Mapping[str, Any], Mapping[str, Floats]]:
         reply, blocks = self._channel.ask(header, arrays)
         if reply.get("ok") is not True:
             kind = "convention" if reply.get("kind") == "convention" else "exception"

@@ -138,12 +138,19 @@ def oracle_model(truth: Truth) -> ReferenceModel:
         f"{weight!r} * {regimes[regime]} * zscore({source(signal)})"
         for signal, weight, regime in zip(truth.signals, truth.weights, truth.regimes, strict=True)
     )
-    build = _BUILD.format(alpha=1e-9, l1_ratio=0.5, lines='        "expectation": total * np.array(VOLATILITY),')
+    build = _BUILD.format(
+        alpha=1e-9, l1_ratio=0.5, lines='        "expectation": total * np.array(VOLATILITY),'
+    )
     setup = (
         '    stress = columns["stress"][:, 0]\n'
         f"    fade = 0.5 ** (np.arange(len(stress)) / {truth.halflife!r})\n"
         f"    total = fade[:, None] * ({terms})\n"
         "    return {"
     )
-    code = _HEAD + f"VOLATILITY = {truth.volatility!r}\n\n\n" + _operators() + build.replace("    return {\n", setup + "\n")
+    code = (
+        _HEAD
+        + f"VOLATILITY = {truth.volatility!r}\n\n\n"
+        + _operators()
+        + build.replace("    return {\n", setup + "\n")
+    )
     return ReferenceModel(code, features, 1e-9, 0.5)

@@ -72,7 +72,10 @@ class Desk:
         """Return (names, array of shape (days, names, features)) of a panel."""
         days = len(next(iter(fields.values())))
         index = pd.bdate_range("2000-01-03", periods=days)
-        panel = {name: pd.DataFrame(values.copy(), index=index, columns=self.names) for name, values in fields.items()}
+        panel = {
+            name: pd.DataFrame(values.copy(), index=index, columns=self.names)
+            for name, values in fields.items()
+        }
         answer = self.namespace()["features"](panel)
         if not isinstance(answer, dict) or not 1 <= len(answer) <= MAX_FEATURES:
             raise Bad(f"Expected features to return a dict of 1 to {MAX_FEATURES} frames")
@@ -80,7 +83,9 @@ class Desk:
         for name, values in answer.items():
             block = np.asarray(values, dtype=float)
             if block.shape != (days, len(self.names)):
-                raise Bad(f"Expected feature {name!s:.40} of shape {(days, len(self.names))}, was {block.shape}")
+                raise Bad(
+                    f"Expected feature {name!s:.40} of shape {(days, len(self.names))}, was {block.shape}"
+                )
             blocks.append(block)
         return tuple(str(name) for name in answer), np.stack(blocks, axis=-1)
 
@@ -141,7 +146,11 @@ def answer(desk, header, arrays):
     if op == "fit":
         target = arrays.pop("target")
         rows, coefficients = desk.fit(dict(arrays), target)
-        return desk, {"ok": True, "rows": rows, "features": list(desk.feature_names)}, [("coefficients", coefficients)]
+        return (
+            desk,
+            {"ok": True, "rows": rows, "features": list(desk.feature_names)},
+            [("coefficients", coefficients)],
+        )
     if op == "predict":
         return desk, {"ok": True}, [("forecast", desk.predict(dict(arrays)))]
     if op == "stream":
@@ -164,7 +173,10 @@ def serve(source, sink):
             desk, reply, blocks = answer(desk, header, arrays)
         except Exception as error:  # noqa: BLE001 - stage boundary: whatever model code raises is its failure
             kind = "convention" if isinstance(error, Bad) else "exception"
-            reply, blocks = {"ok": False, "kind": kind, "message": f"{type(error).__name__}: {error}"[:500]}, ()
+            reply, blocks = (
+                {"ok": False, "kind": kind, "message": f"{type(error).__name__}: {error}"[:500]},
+                (),
+            )
         write_frame(sink, reply, blocks)
 
 

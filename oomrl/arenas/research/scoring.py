@@ -134,14 +134,14 @@ class Evidence:
         return self.deflated_sharpe * (1.0 - (self.overfitting or 0.0))
 
 
-def evidence(chosen: Floats, trials: list[Floats]) -> Evidence:
-    """Deflate the chosen net series (rows,) by all series tried, the chosen one among them."""
+def evidence(chosen: Floats, trials: list[Floats], tries: int) -> Evidence:
+    """Deflate the chosen net series (rows,) by the number of tries; `trials` holds every series tried."""
     ratios = [statistics.daily_sharpe(trial) for trial in trials]
     variance = float(np.var(ratios)) if len(ratios) > 1 else None
     return Evidence(
-        statistics.deflated_sharpe(chosen, max(len(trials), 1), variance),
+        statistics.deflated_sharpe(chosen, max(tries, len(trials), 1), variance),
         statistics.overfitting_probability(np.stack(trials, axis=1)) if len(trials) > 1 else None,
-        len(trials),
+        max(tries, len(trials)),
     )
 
 
@@ -161,4 +161,6 @@ def grade(captured: float, second: float, errors: int, second_name: str = "evide
 
 def missing() -> Part:
     """Return the rubric tree of an episode that ended without a submission."""
-    return Part("score", parts=(Part("missing_submission", 1.0, -1.0),), low=SCORE_RANGE[0], high=SCORE_RANGE[1])
+    return Part(
+        "score", parts=(Part("missing_submission", 1.0, -1.0),), low=SCORE_RANGE[0], high=SCORE_RANGE[1]
+    )

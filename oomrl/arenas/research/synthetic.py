@@ -16,7 +16,7 @@ import numpy as np
 
 from oomrl.arenas.research import operators
 from oomrl.arenas.research.expressions import evaluate
-from oomrl.arenas.research.operators import ewm, mean
+from oomrl.arenas.research.operators import mean
 from oomrl.arenas.research.panel import HORIZON, Panel, Truth
 from oomrl.domain.market import Floats
 from oomrl.errors import Mistake
@@ -107,7 +107,10 @@ def make_panel(seed: int, level: str | Level, null: bool | None = None) -> Panel
     close = 100.0 * np.cumprod(1.0 + returns, axis=0)
     volume = _volume(rng, returns, scale)
     windows = tuple(
-        (start := level.public_days + level.gap + k * (level.window_days + level.gap), start + level.window_days)
+        (
+            start := level.public_days + level.gap + k * (level.window_days + level.gap),
+            start + level.window_days,
+        )
         for k in range(level.windows)
     )
     return Panel(

@@ -117,7 +117,7 @@ PolicyFactory = Callable[[int, Engine], Policy]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task of an arena: a sentence for the agent, its length, and its own list of tools if it has them."""
+    """One task of an arena: a title for the agent, its length, and its own list of tools if it has them."""
 
     name: str
     title: str
@@ -161,23 +161,36 @@ def canonical(value: Any) -> bytes:
     ).encode()
 
 
-def plain(value: Any) -> Any:
+MAX_TEXT = 100_000
+MAX_DEPTH = 24
+
+
+def plain(value: Any, depth: int = 0) -> Any:
     """Return an untrusted action as JSON values that survive a log.
 
-    Non-finite floats become {"$float": "nan"}; keys that are no text and values that are no JSON become a
-    description of their type, which every engine refuses.
+    What is no honest JSON value (a number that is not finite or over 2**53, a key that is no text, an object,
+    a text over `MAX_TEXT` characters, nesting over `MAX_DEPTH`) becomes a mapping that describes it under a
+    key starting with "$", which every engine refuses.
     """
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"$float": repr(value)}
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
+        if len(value) > MAX_TEXT:
+            return {"$long": len(value)}
         return value.encode("utf-8", "replace").decode()
+    if isinstance(value, int | float):
+        if not math.isfinite(value) if isinstance(value, float) else abs(value) > 2**53:
+            return {"$number": str(value) if isinstance(value, float) else f"{value.bit_length()} bits"}
+        return value
+    if depth >= MAX_DEPTH:
+        return {"$deep": MAX_DEPTH}
     if isinstance(value, Mapping):
         return {
-            key if isinstance(key, str) else f"$key:{type(key).__name__}": plain(item)
+            (plain(key) if isinstance(key, str) and len(key) <= MAX_TEXT else f"$key:{type(key).__name__}"): (
+                plain(item, depth + 1)
+            )
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, depth + 1) for item in value]
     return {"$type": type(value).__name__}

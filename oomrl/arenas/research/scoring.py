@@ -136,6 +136,7 @@ class Evidence:
 
 def evidence(chosen: Floats, trials: list[Floats], tries: int) -> Evidence:
     """Deflate the chosen net series (rows,) by the number of tries; `trials` holds every series tried."""
+    trials = list({trial.tobytes(): trial for trial in trials}.values())
     ratios = [statistics.daily_sharpe(trial) for trial in trials]
     variance = float(np.var(ratios)) if len(ratios) > 1 else None
     return Evidence(

@@ -3,7 +3,7 @@
 Each is a panel of cross-sectional scores, shape (days, names). Kinds: `honest` knows part of the planted
 expectation; `noise` knows nothing; `overfit` was fitted on the first part of the public rows and knows their
 returns, and nothing after; `leak` looks at the return it will earn wherever that is already history, which on
-hidden rows it cannot.
+hidden rows it cannot; `turned` worked like an honest one on the first part and works against its owner since.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ def make_sources(panel: Panel, seed: int, recipes: Sequence[Recipe]) -> tuple[So
         noise = zscore(ewm(rng.standard_normal(panel.returns.shape), recipe.halflife))
         kind, known = recipe.kind, np.zeros_like(noise)
         earned = np.where(np.isfinite(panel.forward), panel.forward, 0.0)
-        if kind == "honest":
+        if kind in ("honest", "turned"):
             assert panel.truth is not None
             known = zscore(panel.truth.expectation)
-            kind = "honest" if panel.truth.tradable else "noise"
+            if kind == "turned":
+                known[int(FITTED_SHARE * panel.public_days) :] *= -1.0
+            kind = kind if panel.truth.tradable else "noise"
         elif kind == "overfit":
             fitted = int(FITTED_SHARE * panel.public_days)
             ahead = np.cumsum(earned[::-1], axis=0)[::-1]

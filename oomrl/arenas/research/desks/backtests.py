@@ -19,9 +19,9 @@ from oomrl.domain.market import Floats
 MIN_ROWS = 60
 RECIPES = (
     Recipe("honest", 0.65, 10.0),
-    Recipe("honest", 0.35, 10.0),
+    Recipe("honest", 0.45, 10.0),
     Recipe("overfit", 0.3, 6.0),
-    Recipe("leak", 0.25, 8.0),
+    Recipe("leak", 0.5, 8.0),
     Recipe("noise", 0.0, 10.0),
 )
 TOOLS = (

@@ -23,8 +23,8 @@ RECIPES = (
     Recipe("honest", 0.6, 12.0),
     Recipe("honest", 0.45, 1.0),
     Recipe("overfit", 0.3, 6.0),
+    Recipe("turned", 0.4, 10.0),
     Recipe("noise", 0.0, 10.0),
-    Recipe("noise", 0.0, 2.0),
 )
 _DESIGN = Tool(
     "design",

@@ -50,12 +50,9 @@ def result(observation: Observation) -> Json:
     return cast(Json, observation.data.get("result", {}))
 
 
-def train(
-    engine: ResearchEngine, model: ReferenceModel, **rows: int
-) -> Generator[Action, Observation, str | None]:
+def train(model: ReferenceModel, **rows: int) -> Generator[Action, Observation, str | None]:
     """Train one of our models and wait for it; return the model_id, or None where it failed."""
-    code = engine.trust(model)
-    return (yield from train_code(code, **rows))
+    return (yield from train_code(model.code, **rows))
 
 
 def train_code(code: str, **rows: int) -> Generator[Action, Observation, str | None]:
@@ -92,9 +89,9 @@ STAND_ASIDE = {
 FIELDS = ("a1", "a2", "a3", "a4", "a5", "a6")
 
 
-def submit_model(engine: ResearchEngine, model: ReferenceModel, gross: float = 1.0) -> Moves:
+def submit_model(model: ReferenceModel, gross: float = 1.0) -> Moves:
     """Train on all public rows, backtest and submit; abstain where that fails."""
-    model_id = yield from train(engine, model)
+    model_id = yield from train(model)
     tested = (yield from backtest(model_id, gross)) if model_id else {}
     if "strategy_id" in tested:
         yield call("submit_strategy", strategy_id=tested["strategy_id"], rationale="As trained.")
@@ -134,11 +131,11 @@ def random_model(random: Random, engine: ResearchEngine, first: Observation) -> 
             _random_features(random, engine), 10 ** random.uniform(-4, -1.5), 0.5
         )
         if random.random() < 0.3:
-            yield from submit_model(engine, model, random.uniform(0.2, 2.0))
-        yield from train(engine, model)
+            yield from submit_model(model, random.uniform(0.2, 2.0))
+        yield from train(model)
     if random.random() < 0.3:
         yield ABSTAIN_MODEL
-    yield from submit_model(engine, references.from_expressions(_random_features(random, engine), 0.001, 0.5))
+    yield from submit_model(references.from_expressions(_random_features(random, engine), 0.001, 0.5))
 
 
 def random_features(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
@@ -181,7 +178,7 @@ def random_regime(random: Random, engine: ResearchEngine, first: Observation) ->
 
 
 def noise_model(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
-    yield from submit_model(engine, references.noise_model(random.randrange(2**31)))
+    yield from submit_model(references.noise_model(random.randrange(2**31)))
 
 
 def noise_features(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
@@ -202,7 +199,7 @@ def noise_backtest(random: Random, engine: ResearchEngine, first: Observation) -
 
 
 def simple_model(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
-    yield from submit_model(engine, references.simple_model(engine.fields))
+    yield from submit_model(references.simple_model(engine.fields))
 
 
 def simple_features(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
@@ -238,14 +235,14 @@ def heuristic_model(random: Random, engine: ResearchEngine, first: Observation) 
     cut = rows * 2 // 3
     best: tuple[float, ReferenceModel] | None = None
     for model in (references.heuristic_model(engine.fields), references.heuristic_model(engine.fields, 0.02)):
-        model_id = yield from train(engine, model, start=0, stop=cut)
+        model_id = yield from train(model, start=0, stop=cut)
         tested = (yield from backtest(model_id, 1.0, start=cut, stop=rows)) if model_id else {}
         if "sharpe" in tested and (best is None or tested["sharpe"] > best[0] + 0.3):
             best = (tested["sharpe"], model)
     if best is None or best[0] < 0.6:
         yield ABSTAIN_MODEL
     else:
-        yield from submit_model(engine, best[1])
+        yield from submit_model(best[1])
 
 
 def heuristic_features(random: Random, engine: ResearchEngine, first: Observation) -> Moves:

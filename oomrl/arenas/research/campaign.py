@@ -11,7 +11,7 @@ from oomrl.arenas.engine import Json, PolicyFactory
 from oomrl.arenas.research import references, scoring
 from oomrl.arenas.research.engine import ResearchEngine
 from oomrl.arenas.research.execution import Design
-from oomrl.arenas.research.laboratory import InProcessLaboratory, Trained
+from oomrl.arenas.research.laboratory import ReferenceLaboratory, Trained
 from oomrl.arenas.research.synthetic import LEVELS, make_panel
 from oomrl.domain.market import Floats
 
@@ -69,9 +69,9 @@ def noise_coverage(seeds: Sequence[int], level: str = "l2") -> Json:
     covered, scores, costs = [], [], []
     for seed in seeds:
         panel = make_panel(seed, hard, null=True)
-        laboratory = InProcessLaboratory()
+        laboratory = ReferenceLaboratory()
         model = references.simple_model(panel.fields) if seed % 2 else references.noise_model(seed)
-        code = laboratory.trust(model)
+        code = model.code
         trained = laboratory.train(code, panel.public(), (0, panel.public_days), seed)
         later = laboratory.forecast(code, panel)
         if not isinstance(trained, Trained) or not isinstance(later, np.ndarray):

@@ -19,9 +19,8 @@ from oomrl.arenas.research.desks.model import ModelDesk
 from oomrl.arenas.research.desks.portfolio import PortfolioDesk
 from oomrl.arenas.research.desks.regimes import RegimeDesk
 from oomrl.arenas.research.execution import Design
-from oomrl.arenas.research.laboratory import InProcessLaboratory, Laboratory
+from oomrl.arenas.research.laboratory import Laboratory, ReferenceLaboratory
 from oomrl.arenas.research.panel import Panel
-from oomrl.arenas.research.references import ReferenceModel
 from oomrl.arenas.research.synthetic import LEVELS, Level, make_panel
 from oomrl.arenas.research.tools import Refusal
 from oomrl.errors import Mistake
@@ -62,7 +61,7 @@ class ResearchEngine:
         tape: PanelMaker | None = None,
         levels: Mapping[str, Level] = LEVELS,
     ) -> None:
-        self._laboratory = laboratory or InProcessLaboratory()
+        self._laboratory = laboratory or ReferenceLaboratory()
         self._tape = tape
         self._levels = levels
         self._desk: Desk | None = None
@@ -98,11 +97,13 @@ class ResearchEngine:
         desk = self._desk
         self._steps += 1
         desk.tick += 1
+        error = ""
         try:
             result = desk.call(*_read(action))
         except Refusal as refusal:
             self._errors += 1
-            result = {"status": "refused", "message": str(refusal)}
+            error = str(refusal)
+            result = {"status": "refused", "message": error}
         out_of_errors = self._errors >= ERRORS and desk.result is None
         self._done = desk.result is not None or out_of_errors or self._steps >= MAX_STEPS
         reward, parts = 0.0, None
@@ -114,7 +115,9 @@ class ResearchEngine:
         elif result.get("status") == "refused":
             reward = -scoring.ERROR
             self._paid += reward
-        return Observation({**self.state, "result": result}, self._done, reward, parts)
+        return Observation(
+            {**self.state, "result": result, **({"error": error} if error else {})}, self._done, reward, parts
+        )
 
     @property
     def state(self) -> Json:
@@ -149,12 +152,6 @@ class ResearchEngine:
         if self._desk is None:
             raise Mistake("Expected an episode, was none: call reset first")
         return self._desk.grade(self._errors)
-
-    def trust(self, model: ReferenceModel) -> str:
-        """Let one of our own models run without a sandbox where this engine has none; return its code."""
-        if isinstance(self._laboratory, InProcessLaboratory):
-            self._laboratory.trust(model)
-        return model.code
 
     @property
     def fields(self) -> tuple[str, ...]:

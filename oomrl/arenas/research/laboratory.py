@@ -13,7 +13,7 @@ from oomrl.arenas.research import elasticnet
 from oomrl.arenas.research.audit import find_leak
 from oomrl.arenas.research.code_policy import review
 from oomrl.arenas.research.panel import HORIZON, Panel
-from oomrl.arenas.research.references import ReferenceModel
+from oomrl.arenas.research.references import ReferenceModel, recognise
 from oomrl.domain.market import Floats
 
 #: The last third of the public rows: forecast by a fit that saw none of them, to count and correct tries.
@@ -93,25 +93,23 @@ FLAT = Failure(
 )
 
 
-class InProcessLaboratory:
-    """Fit trusted reference models without a sandbox. Code that is not ours is refused, never run."""
+class ReferenceLaboratory:
+    """Fit reference models of ours in this process; hand all other code to a sandbox, or refuse it.
 
-    def __init__(self) -> None:
-        self._trusted: dict[str, ReferenceModel] = {}
+    A reference model is recognised by its bytes (`references.recognise`); nothing else is ever run here.
+    """
 
-    def trust(self, model: ReferenceModel) -> str:
-        """Let one of our own models in; return its code."""
-        self._trusted[model.code] = model
-        return model.code
+    def __init__(self, sandbox: Laboratory | None = None) -> None:
+        self._sandbox = sandbox
 
     def train(self, code: str, panel: Panel, rows: tuple[int, int], seed: int) -> Trained | Failure:
-        model = self._trusted.get(code)
+        model = recognise(code, panel.fields)
         if model is None:
-            return _unknown(code)
-        names, features = self._features(model, panel.columns)
-        fitted = self._fit(model, features, target_of(panel, *rows))
+            return _unknown(code) if self._sandbox is None else self._sandbox.train(code, panel, rows, seed)
+        names, features = _features(model, panel)
+        fitted = _fit(model, features, target_of(panel, *rows))
         cut = validation_start(panel)
-        early = self._fit(model, features, target_of(panel, *early_rows(panel, rows)))
+        early = _fit(model, features, target_of(panel, *early_rows(panel, rows)))
         forecast = fitted.predict(features)
         if is_flat(forecast):
             return FLAT
@@ -124,22 +122,22 @@ class InProcessLaboratory:
         )
 
     def forecast(self, code: str, panel: Panel) -> Floats | Failure:
-        model = self._trusted.get(code)
+        model = recognise(code, panel.fields)
         if model is None:
-            return _unknown(code)
-        _, features = self._features(model, panel.columns)
+            return _unknown(code) if self._sandbox is None else self._sandbox.forecast(code, panel)
+        _, features = _features(model, panel)
         public = features[: panel.public_days]
-        fitted = self._fit(model, public, target_of(panel, 0, panel.public_days))
+        fitted = _fit(model, public, target_of(panel, 0, panel.public_days))
         return fitted.predict(features[panel.public_days :])
 
-    @staticmethod
-    def _features(model: ReferenceModel, columns: Mapping[str, Floats]) -> tuple[tuple[str, ...], Floats]:
-        features = model.features(columns)
-        return tuple(features), elasticnet.stack(features)
 
-    @staticmethod
-    def _fit(model: ReferenceModel, features: Floats, target: Floats) -> elasticnet.Fit:
-        return elasticnet.fit(features, target, model.alpha, model.l1_ratio)
+def _features(model: ReferenceModel, panel: Panel) -> tuple[tuple[str, ...], Floats]:
+    features = model.features(panel.columns)
+    return tuple(features), elasticnet.stack(features)
+
+
+def _fit(model: ReferenceModel, features: Floats, target: Floats) -> elasticnet.Fit:
+    return elasticnet.fit(features, target, model.alpha, model.l1_ratio)
 
 
 def _unknown(code: str) -> Failure:
@@ -147,7 +145,7 @@ def _unknown(code: str) -> Failure:
     if findings:
         return policy_failure(findings)
     return Failure(
-        "sandbox", "This arena runs reference models only: make it with a sandbox to run model code"
+        "sandbox", "Expected a sandbox to run model code in, was none: only reference models run here"
     )
 
 

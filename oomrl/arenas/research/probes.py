@@ -93,6 +93,8 @@ def wrong_calls(random: Random, engine: ResearchEngine, first: Observation) -> M
 def poll(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
     """Never finish: look until the steps run out."""
     tools = [tool["name"] for tool in first.data["tools"]]
+    if "train_model" in tools:
+        yield from train(references.noise_model(1))
     while True:
         if "observe" in tools:
             yield call("observe", lookback=50)
@@ -103,14 +105,14 @@ def poll(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
         elif "inspect_source" in tools:
             yield call("inspect_source", source="S1")
         else:
-            yield from train(engine, references.noise_model(1))
+            yield call("get_train_model_result", job_id="train-1")
 
 
 def spam_model(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
     """Spend many attempts on chance; submit what looked best on the rows it was fitted on."""
     best = (-99.0, "")
     for k in range(20):
-        model_id = yield from train(engine, references.noise_model(random.randrange(2**31)))
+        model_id = yield from train(references.noise_model(random.randrange(2**31)))
         tested = (yield from backtest(model_id)) if model_id else {}
         best = max(best, (tested.get("sharpe", -99.0), tested.get("strategy_id", "")))
     yield call("submit_strategy", strategy_id=best[1], rationale="The best of many.")
@@ -178,7 +180,7 @@ def flip_regime(random: Random, engine: ResearchEngine, first: Observation) -> M
 
 
 def huge_model(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
-    model_id = yield from train(engine, references.noise_model(random.randrange(2**31)))
+    model_id = yield from train(references.noise_model(random.randrange(2**31)))
     yield call("backtest", model_id=model_id, max_gross_exposure=1e9)
     tested = (yield from backtest(model_id, 2.0)) if model_id else {}
     yield call("submit_strategy", strategy_id=tested.get("strategy_id", ""), rationale="As large as it goes.")
@@ -219,7 +221,7 @@ NOTE = (
 
 
 def inject_model(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
-    model_id = yield from train(engine, references.noise_model(random.randrange(2**31)))
+    model_id = yield from train(references.noise_model(random.randrange(2**31)))
     tested = (yield from backtest(model_id)) if model_id else {}
     yield call("submit_strategy", strategy_id=tested.get("strategy_id", ""), rationale=NOTE)
 
@@ -249,13 +251,13 @@ def inject_regime(random: Random, engine: ResearchEngine, first: Observation) ->
 
 def greedy_budget(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
     """Start jobs while others run, submit what has not finished, then submit chance."""
-    code = engine.trust(references.noise_model(5))
+    code = references.noise_model(5).code
     for _ in range(3):
         yield call("train_model", model_code=code)
         yield call("train_model", model_code=code)
         yield call("backtest", model_id="model-1", max_gross_exposure=1.0)
     yield call("submit_strategy", strategy_id="strategy-1", rationale="Before it was ready.")
-    yield from submit_model(engine, references.noise_model(6))
+    yield from submit_model(references.noise_model(6))
 
 
 _REST = (claim_portfolio, claim_backtest, chase_regime)

@@ -7,6 +7,8 @@ a model's code, may take the short way; a test proves both ways equal.
 from __future__ import annotations
 
 import inspect
+import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from oomrl.arenas.research import operators
-from oomrl.arenas.research.expressions import evaluate, source
+from oomrl.arenas.research.code_policy import MAX_BYTES
+from oomrl.arenas.research.expressions import check, evaluate, source
 from oomrl.arenas.research.operators import zscore
 from oomrl.arenas.research.panel import Truth
 from oomrl.arenas.research.synthetic import FIELDS, REGIMES
@@ -25,12 +28,73 @@ Columns = Mapping[str, Floats]
 
 @dataclass(frozen=True)
 class ReferenceModel:
-    """Hold one model both ways: `code` for the sandbox, `features` for this process."""
+    """Hold one model both ways: `code` for the sandbox, `features` for this process.
+
+    The code's first line says in JSON how it was made, so that `recognise` can make it again.
+    """
 
     code: str
     features: Callable[[Columns], dict[str, Floats]]
     alpha: float
     l1_ratio: float
+
+
+_MARK = "# reference "
+
+
+def recognise(code: str, fields: tuple[str, ...]) -> ReferenceModel | None:
+    """Return the reference model whose code this is, byte for byte, or None.
+
+    Nothing of the code is run: its first line is read as data, the model is made anew from it, and its code must
+    equal the one given. So a replay recognises it as well, and nobody has to be trusted.
+    """
+    first = code.partition("\n")[0]
+    if not first.startswith(_MARK) or len(code) > MAX_BYTES:
+        return None
+    try:
+        recipe = json.loads(first[len(_MARK) :])
+        model = _remake(recipe, fields)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return model if model.code == code else None
+
+
+def _remake(recipe: Any, fields: tuple[str, ...]) -> ReferenceModel:
+    if recipe["kind"] == "noise":
+        return noise_model(int(recipe["seed"]))
+    if recipe["kind"] == "oracle":
+        for signal in recipe["signals"]:
+            check(signal, fields)
+        numbers = (*recipe["weights"], recipe["halflife"], *recipe["volatility"])
+        if not all(isinstance(number, float) and math.isfinite(number) for number in numbers):
+            raise ValueError
+        return oracle_model(
+            Truth(
+                np.zeros((0, 0)),
+                tuple(recipe["signals"]),
+                tuple(recipe["weights"]),
+                tuple(recipe["regimes"]),
+                recipe["halflife"],
+                tuple(recipe["volatility"]),
+            )
+        )
+    for name, tree in recipe["trees"].items():
+        if not name.isidentifier():
+            raise ValueError
+        check(tree, fields)
+    alpha, l1_ratio = recipe["alpha"], recipe["l1_ratio"]
+    if not (
+        isinstance(alpha, float)
+        and 0.0 < alpha < 1e3
+        and isinstance(l1_ratio, float)
+        and 0.0 < l1_ratio <= 1.0
+    ):
+        raise ValueError
+    return from_expressions(recipe["trees"], alpha, l1_ratio)
+
+
+def _mark(**recipe: Any) -> str:
+    return _MARK + json.dumps(recipe, separators=(",", ":")) + "\n"
 
 
 _HEAD = """import numpy as np
@@ -63,7 +127,8 @@ def _operators() -> str:
 def from_expressions(trees: Mapping[str, Mapping[str, Any]], alpha: float, l1_ratio: float) -> ReferenceModel:
     """Make a model whose features are expressions."""
     lines = "\n".join(f"        {name!r}: {source(tree)}," for name, tree in trees.items())
-    code = _HEAD + _operators() + _BUILD.format(alpha=alpha, l1_ratio=l1_ratio, lines=lines)
+    mark = _mark(kind="expressions", trees=trees, alpha=alpha, l1_ratio=l1_ratio)
+    code = mark + _HEAD + _operators() + _BUILD.format(alpha=alpha, l1_ratio=l1_ratio, lines=lines)
     return ReferenceModel(
         code, lambda columns: {name: evaluate(tree, columns) for name, tree in trees.items()}, alpha, l1_ratio
     )
@@ -105,7 +170,8 @@ def noise_model(seed: int) -> ReferenceModel:
         return {"chance": operators.ewm(draws, 5.0)}
 
     code = (
-        _HEAD
+        _mark(kind="noise", seed=seed)
+        + _HEAD
         + inspect.getsource(operators.ewm)
         + _BUILD.format(
             alpha=1e-9,
@@ -147,8 +213,17 @@ def oracle_model(truth: Truth) -> ReferenceModel:
         f"    total = fade[:, None] * ({terms})\n"
         "    return {"
     )
+    mark = _mark(
+        kind="oracle",
+        signals=truth.signals,
+        weights=truth.weights,
+        regimes=truth.regimes,
+        halflife=truth.halflife,
+        volatility=truth.volatility,
+    )
     code = (
-        _HEAD
+        mark
+        + _HEAD
         + f"VOLATILITY = {truth.volatility!r}\n\n\n"
         + _operators()
         + build.replace("    return {\n", setup + "\n")

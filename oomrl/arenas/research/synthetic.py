@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,7 @@ def is_null(seed: int) -> bool:
     return bool(np.random.default_rng([seed, 77]).integers(NULL_ONE_IN) == 0)
 
 
+@lru_cache(maxsize=8)
 def make_panel(seed: int, level: str | Level, null: bool | None = None) -> Panel:
     """Draw one panel. `null` forces (True) or forbids (False) a panel without signal; None lets the seed say."""
     if isinstance(level, str):

@@ -12,7 +12,7 @@ from oomrl.arenas.engine import Json
 from oomrl.arenas.research import scoring, statistics
 from oomrl.arenas.research.desks.base import Desk, Result, Setting, information
 from oomrl.arenas.research.execution import MAX_GROSS, Design
-from oomrl.arenas.research.laboratory import Failure, InProcessLaboratory, Trained, validation_start
+from oomrl.arenas.research.laboratory import Failure, Trained, validation_start
 from oomrl.arenas.research.references import oracle_model
 from oomrl.arenas.research.tools import ABSTAIN, LABEL, RATIONALE, START, STOP, Field, Refusal, Tool
 from oomrl.arenas.research.tools import row_range as rows_of
@@ -223,10 +223,7 @@ class ModelDesk(Desk):
         truth = self.panel.truth
         if truth is None or not truth.tradable:
             return {"abstain": True}
-        model = oracle_model(truth)
-        if isinstance(self.setting.laboratory, InProcessLaboratory):
-            self.setting.laboratory.trust(model)
-        return {"abstain": False, "model_code": model.code}
+        return {"abstain": False, "model_code": oracle_model(truth).code}
 
 
 def _sized(design: Design, gross: float) -> Design:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from oomrl.arenas.engine import Arena, Task
 from oomrl.arenas.research.agents import POLICIES
-from oomrl.arenas.research.engine import DESKS, MAX_STEPS, ResearchEngine, task_names
+from oomrl.arenas.research.engine import DESKS, MAX_STEPS, ResearchEngine
+from oomrl.arenas.research.laboratory import ReferenceLaboratory
 from oomrl.arenas.research.probes import PROBES
+from oomrl.arenas.research.synthetic import LEVELS
 
 _TITLES = {
     "model": "Write model code, train, backtest, submit one strategy or abstain",
@@ -24,34 +26,47 @@ tools are rounded. A malformed call is a protocol error; ten of them end the epi
 without a submission."""
 
 
-def _tasks() -> dict[str, Task]:
-    tasks = {}
-    for name in task_names():
-        desk, level = name.split("@")
-        tasks[name] = Task(name, _TITLES[desk], MAX_STEPS, _DIFFICULTY[level], tuple(DESKS[desk].tools))
-    return tasks
+def _tasks(level: str) -> dict[str, Task]:
+    return {
+        f"{desk}@{level}": Task(
+            f"{desk}@{level}", _TITLES[desk], MAX_STEPS, _DIFFICULTY[level], tuple(DESKS[desk].tools)
+        )
+        for desk in DESKS
+    }
 
 
-ARENA = Arena(
-    name="research",
-    version="2",
-    title="Find a signal without fooling yourself",
-    make=ResearchEngine,
-    tasks=_tasks(),
-    action_schema={
-        "type": "object",
-        "properties": {"tool": {"type": "string"}, "arguments": {"type": "object"}},
-        "required": ["tool", "arguments"],
-        "additionalProperties": False,
-    },
-    instructions=INSTRUCTIONS,
-    policies=POLICIES,
-    probes=PROBES,
-    score_range=(-1.0, 1.0),
-    limits=(
-        "Synthetic signals are linear in expressions of public fields; real ones are not.",
-        "On a real tape nobody knows the ceiling: capture is the hidden Sharpe over 1.5, abstaining is worth 0.",
-        "Impact is a formula; nobody trades against the player.",
-    ),
-    mcp_tools=True,
-)
+def make_engine() -> ResearchEngine:
+    """Return an engine that runs reference models here and all other model code in the sandbox."""
+    return ResearchEngine(ReferenceLaboratory())
+
+
+def arena_at(level: str) -> Arena:
+    """Return the arena with its five tasks at one level of difficulty."""
+    return Arena(
+        name="research" if level == "l2" else f"research_{level}",
+        version="2",
+        title="Find a signal without fooling yourself",
+        make=make_engine,
+        tasks=_tasks(level),
+        action_schema={
+            "type": "object",
+            "properties": {"tool": {"type": "string"}, "arguments": {"type": "object"}},
+            "required": ["tool", "arguments"],
+            "additionalProperties": False,
+        },
+        instructions=INSTRUCTIONS,
+        policies=POLICIES,
+        probes=PROBES,
+        score_range=(-1.0, 1.0),
+        limits=(
+            "Synthetic signals are linear in expressions of public fields; real ones are not.",
+            "On a real tape nobody knows the ceiling: capture is the hidden Sharpe over 1.5, abstaining is worth 0.",
+            "Impact is a formula; nobody trades against the player.",
+        ),
+        mcp_tools=True,
+    )
+
+
+#: The arena that qualifies: every task at the second level. Harder ones grow with the models.
+ARENA = arena_at("l2")
+LEVEL_ARENAS = {f"research_{level}": arena_at(level) for level in LEVELS}

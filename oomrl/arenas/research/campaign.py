@@ -12,7 +12,7 @@ from oomrl.arenas.research import references, scoring
 from oomrl.arenas.research.engine import ResearchEngine
 from oomrl.arenas.research.execution import Design
 from oomrl.arenas.research.laboratory import ReferenceLaboratory, Trained
-from oomrl.arenas.research.synthetic import LEVELS, make_panel
+from oomrl.arenas.research.synthetic import LEVELS, Level, make_panel
 from oomrl.domain.market import Floats
 
 
@@ -58,13 +58,12 @@ def ordering(
     }
 
 
-def noise_coverage(seeds: Sequence[int], level: str = "l2") -> Json:
+def noise_coverage(seeds: Sequence[int], hard: Level = LEVELS["l2"]) -> Json:
     """Trade a worthless model on panels without signal; count how often its interval holds minus its cost.
 
     `coverage` is the share of seeds whose 95 % interval of the hidden Sharpe covers the expected score of a
     forecast that knows nothing: what its trading costs, in units of Sharpe, with the sign turned.
     """
-    hard = LEVELS[level]
     design = Design(cost_bps=hard.cost_bps, capital=hard.capital)
     covered, scores, costs = [], [], []
     for seed in seeds:

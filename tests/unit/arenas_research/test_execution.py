@@ -35,7 +35,9 @@ def test_the_position_of_a_row_earns_the_return_two_rows_later_exactly(small) ->
     expected = np.zeros(15)
     expected[5] = panel.returns[102, 3]
     np.testing.assert_allclose(ledger.gross, expected)
-    np.testing.assert_allclose(ledger.turnover[[5, 6]], [1.0, (1 + panel.returns[102, 3]) / (1 + panel.returns[102, 3])])
+    np.testing.assert_allclose(
+        ledger.turnover[[5, 6]], [1.0, (1 + panel.returns[102, 3]) / (1 + panel.returns[102, 3])]
+    )
 
 
 def test_smoothing_has_the_half_life_it_says(small) -> None:

@@ -89,5 +89,8 @@ def test_large_trees_are_refused() -> None:
 
 
 def test_the_text_of_an_expression_says_the_same() -> None:
-    tree = {"op": "difference", "of": [{"op": "ewm", "of": {"field": "a1"}, "halflife": 3.0}, {"field": "close"}]}
+    tree = {
+        "op": "difference",
+        "of": [{"op": "ewm", "of": {"field": "a1"}, "halflife": 3.0}, {"field": "close"}],
+    }
     assert source(tree) == "(ewm(columns['a1'], 3.0) - columns['close'])"

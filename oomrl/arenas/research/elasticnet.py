@@ -20,7 +20,8 @@ class Fit:
 
     def predict(self, features: Floats) -> Floats:
         """Return forecasts, shape (days, names), of features (days, names, features); NaN where one is missing."""
-        return ((features - self.centre) / self.scale) @ self.coefficients + self.intercept
+        weights = self.coefficients / self.scale
+        return features @ weights + (self.intercept - float(self.centre @ weights))
 
 
 def fit(features: Floats, target: Floats, alpha: float, l1_ratio: float, sweeps: int = 1000) -> Fit:

@@ -18,13 +18,24 @@ def zscore(x):
 
 
 def ewm(x, halflife):
-    """Average with exponentially falling weights; a NaN repeats the average so far."""
+    """Average with exponentially falling weights from row 0; a missing cell counts as the last one seen, or 0."""
     keep = 0.5 ** (1.0 / halflife)
-    out = np.empty_like(x)
-    level = np.where(np.isfinite(x[0]), x[0], 0.0)
-    for t in range(len(x)):
-        level = np.where(np.isfinite(x[t]), keep * level + (1.0 - keep) * x[t], level)
-        out[t] = level
+    seen = np.isfinite(x)
+    last = np.maximum.accumulate(np.where(seen, np.arange(len(x))[:, None], -1), axis=0)
+    known = np.take_along_axis(np.where(seen, x, 0.0), np.maximum(last, 0), axis=0)
+    filled = np.where(last >= 0, known, 0.0)
+    # Rows in blocks: within one, a lower triangle of weights; across, the level carried over.
+    step = np.arange(64)
+    age = np.maximum(step[:, None] - step, 0)
+    weights = np.tril((1.0 - keep) * keep**age)
+    carried = keep ** (step + 1.0)
+    out = np.empty_like(filled)
+    level = filled[0]
+    for start in range(0, len(x), 64):
+        part = filled[start : start + 64]
+        count = len(part)
+        out[start : start + count] = weights[:count, :count] @ part + carried[:count, None] * level
+        level = out[start + count - 1]
     return out
 
 

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,7 @@ def features(panel):
 """
 
 
+@cache
 def _operators() -> str:
     """Return the operators' functions as text."""
     names = ("zscore", "ewm", "lag", "change", "mean")
@@ -172,7 +174,7 @@ def noise_model(seed: int) -> ReferenceModel:
     code = (
         _mark(kind="noise", seed=seed)
         + _HEAD
-        + inspect.getsource(operators.ewm)
+        + _operators()
         + _BUILD.format(
             alpha=1e-9,
             l1_ratio=0.5,

@@ -17,7 +17,7 @@ import numpy as np
 
 from oomrl.arenas.research import operators
 from oomrl.arenas.research.expressions import evaluate
-from oomrl.arenas.research.operators import mean
+from oomrl.arenas.research.operators import ewm, mean
 from oomrl.arenas.research.panel import HORIZON, Panel, Truth
 from oomrl.domain.market import Floats
 from oomrl.errors import Mistake
@@ -150,11 +150,9 @@ def _fields(rng: np.random.Generator, shape: tuple[int, int]) -> dict[str, Float
 
 def _slow(rng: np.random.Generator, shape: tuple[int, int], keep: float) -> Floats:
     shocks = rng.standard_normal(shape)
-    out = np.empty(shape)
-    out[0] = shocks[0]
-    for t in range(1, shape[0]):
-        out[t] = keep * out[t - 1] + np.sqrt(1.0 - keep**2) * shocks[t]
-    return out
+    driven = shocks * (np.sqrt(1.0 - keep**2) / (1.0 - keep))
+    driven[0] = shocks[0]
+    return ewm(driven, np.log(0.5) / np.log(keep))
 
 
 def _plant(

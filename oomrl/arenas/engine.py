@@ -102,7 +102,10 @@ class Engine(Protocol):
         ...
 
     def hidden(self) -> Json:
-        """Return what must never reach an agent, for judges, oracles and the canary tests."""
+        """Return what must never reach an agent, for judges, oracles and the canary tests.
+
+        Its `canaries` are texts that no observation and no state of this moment may hold.
+        """
         ...
 
     def grade(self) -> Part:
@@ -132,7 +135,8 @@ class Arena:
 
     `policies` holds at least random, heuristic and oracle (v2 arenas); `probes` the strategies that try to
     score without doing the work. `instructions` is the system prompt for a language model.
-    `headroom` names the pairs that must be ordered: max(random, probes) < heuristic < oracle.
+    The scores must be ordered: max(random, probes) < heuristic < oracle. Where `mcp_tools` is set an action
+    is {"tool", "arguments"} and `tool_schemas` holds {"name", "description", "parameters"} of every tool.
     """
 
     name: str
@@ -147,6 +151,7 @@ class Arena:
     score_range: tuple[float, float] = (0.0, 1.0)
     limits: tuple[str, ...] = ()
     mcp_tools: bool = False
+    tool_schemas: tuple[Json, ...] = ()
 
     def seeds(self, split: str, count: int) -> list[int]:
         """Return the first `count` seeds of a split: `train` from 0, `held_out` from 1,000,000."""

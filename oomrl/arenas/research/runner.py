@@ -1,6 +1,6 @@
 """Run model code inside the sandbox. Started as a script there; the service never imports model code.
 
-Speaks frames on two descriptors: u32 length (little-endian), a JSON header, then raw little-endian float64
+Speaks frames on descriptor 3: u32 length (little-endian), a JSON header, then raw little-endian float64
 arrays whose shapes the header names under "arrays". It answers forecasts and decides nothing: what is a leak,
 what is a loss and what is a score is for the judge outside, who sends the panels and compares the answers.
 
@@ -12,7 +12,6 @@ import io
 import json
 import os
 import struct
-import sys
 
 import joblib
 import numpy as np
@@ -180,10 +179,9 @@ def serve(source, sink):
         write_frame(sink, reply, blocks)
 
 
-def main():
-    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    sys.stdout = sys.stderr
-    serve(source, sink)
+def main(descriptor=3):
+    with os.fdopen(descriptor, "rb", closefd=False) as source, os.fdopen(descriptor, "wb", closefd=False) as sink:
+        serve(source, sink)
 
 
 if __name__ == "__main__":

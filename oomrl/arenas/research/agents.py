@@ -127,9 +127,7 @@ def _random_features(random: Random, engine: ResearchEngine) -> Json:
 
 def random_model(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
     for _ in range(random.randint(1, 4)):
-        model = references.from_expressions(
-            _random_features(random, engine), 10 ** random.uniform(-4, -1.5), 0.5
-        )
+        model = references.from_expressions(_random_features(random, engine), 10 ** random.uniform(-4, -1.5), 0.5)
         if random.random() < 0.3:
             yield from submit_model(model, random.uniform(0.2, 2.0))
         yield from train(model)
@@ -187,15 +185,11 @@ def noise_features(random: Random, engine: ResearchEngine, first: Observation) -
 
 
 def noise_portfolio(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
-    yield call(
-        "execute", design={"blend": {random.choice(first.data["brief"]["sources"]): 1.0}}, rationale="Chance."
-    )
+    yield call("execute", design={"blend": {random.choice(first.data["brief"]["sources"]): 1.0}}, rationale="Chance.")
 
 
 def noise_backtest(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
-    yield call(
-        "execute", candidate=random.choice(list(first.data["brief"]["claimed_sharpe"])), rationale="Chance."
-    )
+    yield call("execute", candidate=random.choice(list(first.data["brief"]["claimed_sharpe"])), rationale="Chance.")
 
 
 def simple_model(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
@@ -208,9 +202,7 @@ def simple_features(random: Random, engine: ResearchEngine, first: Observation) 
 
 
 def simple_portfolio(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
-    yield call(
-        "execute", design={"blend": dict.fromkeys(first.data["brief"]["sources"], 1.0)}, rationale="All."
-    )
+    yield call("execute", design={"blend": dict.fromkeys(first.data["brief"]["sources"], 1.0)}, rationale="All.")
 
 
 def simple_backtest(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
@@ -247,9 +239,7 @@ def heuristic_model(random: Random, engine: ResearchEngine, first: Observation) 
 
 def heuristic_features(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
     trees = references.generic_features(engine.fields)
-    seen = yield call(
-        "build_features", features=dict(list(trees.items())[: first.data["brief"]["max_features"]])
-    )
+    seen = yield call("build_features", features=dict(list(trees.items())[: first.data["brief"]["max_features"]]))
     built = result(seen)
     if built.get("validation_t_value", 0.0) < 1.0:
         yield ABSTAIN
@@ -275,9 +265,7 @@ def heuristic_backtest(random: Random, engine: ResearchEngine, first: Observatio
     for name in first.data["brief"]["claimed_sharpe"]:
         early = result((yield call("run_backtest", candidate=name, start=0, stop=middle)))["sharpe"]
         late = result((yield call("run_backtest", candidate=name, start=middle, stop=rows)))["sharpe"]
-        held = result((yield call("run_backtest", candidate=name, start=0, stop=rows, extra_delay=1)))[
-            "sharpe"
-        ]
+        held = result((yield call("run_backtest", candidate=name, start=0, stop=rows, extra_delay=1)))["sharpe"]
         plain = result((yield call("run_backtest", candidate=name, start=0, stop=rows)))["sharpe"]
         if plain > 2.5 and held < 0.5 * plain:
             verdict = "leak"

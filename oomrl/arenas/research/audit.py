@@ -46,9 +46,7 @@ def replace_suffix(fields: Fields, cut: int, how: str, rng: np.random.Generator)
         if how == "bootstrap":
             changed[cut + 1 :] = past[drawn]
         else:
-            level = np.nanquantile(
-                np.where(np.isfinite(past), past, np.nan), 0.01 if how == "low quantile" else 0.99
-            )
+            level = np.nanquantile(np.where(np.isfinite(past), past, np.nan), 0.01 if how == "low quantile" else 0.99)
             changed[cut + 1 :] = level * (0.9 if how == "low quantile" else 1.1)
         out[name] = changed
     return out

@@ -46,9 +46,7 @@ class PipeChannel:
             raise ChannelFailure("sandbox", "Expected a header with arrays, was none") from None
         blocks = {}
         for name, shape in shapes:
-            count = (
-                int(np.prod(shape, dtype=np.int64)) if all(0 <= part < MAX_ARRAY for part in shape) else -1
-            )
+            count = int(np.prod(shape, dtype=np.int64)) if all(0 <= part < MAX_ARRAY for part in shape) else -1
             if not 0 <= count * 8 <= MAX_ARRAY:
                 raise ChannelFailure("sandbox", f"Expected an array of at most {MAX_ARRAY} bytes")
             blocks[name] = np.frombuffer(self._receive(count * 8), dtype="<f8").reshape(shape).astype(float)
@@ -83,17 +81,13 @@ class PipeChannel:
             except BlockingIOError:
                 continue
             if not part:
-                raise ChannelFailure(
-                    "sandbox", "Expected an answer of the runner, it has ended (out of memory?)"
-                )
+                raise ChannelFailure("sandbox", "Expected an answer of the runner, it has ended (out of memory?)")
             parts.append(part)
             missing -= len(part)
         return b"".join(parts)
 
     def _wait(self, descriptor: int, write: bool) -> None:
         left = self._deadline - time.monotonic()
-        ready = select.select(
-            [] if write else [descriptor], [descriptor] if write else [], [], max(left, 0.0)
-        )
+        ready = select.select([] if write else [descriptor], [descriptor] if write else [], [], max(left, 0.0))
         if left <= 0.0 or not (ready[0] or ready[1]):
             raise ChannelFailure("timeout", "Expected an answer in time, was none: make the features cheaper")

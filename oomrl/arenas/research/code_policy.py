@@ -173,9 +173,7 @@ def review(source: str) -> list[Finding]:
     for node in ast.walk(tree):
         line = getattr(node, "lineno", 0)
         if not isinstance(node, _NODES):
-            findings.append(
-                Finding("node", line, f"{type(node).__name__} is not allowed; write plain functions")
-            )
+            findings.append(Finding("node", line, f"{type(node).__name__} is not allowed; write plain functions"))
             continue
         findings.extend(Finding(code, line, message) for code, message in _judge(node, bound))
     findings.extend(_top_level(tree))
@@ -203,9 +201,7 @@ def _judge(node: ast.AST, bound: set[str]) -> list[tuple[str, str]]:
     if isinstance(node, ast.Import):
         return [finding for alias in node.names for finding in _module(alias.name)]
     if isinstance(node, ast.ImportFrom):
-        found = (
-            _module(node.module or "") if not node.level else [("import", "Relative imports are not allowed")]
-        )
+        found = _module(node.module or "") if not node.level else [("import", "Relative imports are not allowed")]
         for alias in node.names:
             if alias.name == "*" or _closed(alias.name):
                 found.append(("import", f"{alias.name} may not be imported"))
@@ -227,9 +223,7 @@ def _judge(node: ast.AST, bound: set[str]) -> list[tuple[str, str]]:
         if node.decorator_list or node.name.startswith("_"):
             return [("function", "Functions have no decorators and no leading underscore")]
         if any(
-            not isinstance(d, ast.Constant | ast.UnaryOp)
-            for d in (*node.args.defaults, *node.args.kw_defaults)
-            if d
+            not isinstance(d, ast.Constant | ast.UnaryOp) for d in (*node.args.defaults, *node.args.kw_defaults) if d
         ):
             return [("state", "Default arguments must be constants: features keep no state between calls")]
     if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
@@ -280,9 +274,7 @@ def _top_level(tree: ast.Module) -> list[Finding]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _literal(node.value):
             continue
         findings.append(
-            Finding(
-                "module", node.lineno, "Expected imports, functions and constant numbers or texts at the top"
-            )
+            Finding("module", node.lineno, "Expected imports, functions and constant numbers or texts at the top")
         )
     defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     for name, count in (("build", 0), ("features", 1)):

@@ -106,18 +106,17 @@ class ResearchEngine:
             result = {"status": "refused", "message": error}
         out_of_errors = self._errors >= ERRORS and desk.result is None
         self._done = desk.result is not None or out_of_errors or self._steps >= MAX_STEPS
-        reward, parts = 0.0, None
-        if self._done:
-            parts = self.grade()
-            reward = min(max(parts.total - self._paid, -1.0), 1.0)
-            if desk.result is not None:
-                result = {**result, "outcome": desk.result.details}
-        elif result.get("status") == "refused":
-            reward = -scoring.ERROR
-            self._paid += reward
-        return Observation(
-            {**self.state, "result": result, **({"error": error} if error else {})}, self._done, reward, parts
-        )
+        if not self._done:
+            parts = scoring.tree("reward", errors=1 if error else 0)
+            self._paid += parts.total
+        elif desk.result is None:
+            # What refusals have cost already is part of the lowest score.
+            parts = scoring.tree("reward", missing=scoring.SCORE_RANGE[0] - self._paid)
+        else:
+            parts = desk.parts("reward", 0)
+            result = {**result, "outcome": desk.result.details}
+        data = {**self.state, "result": result, **({"error": error} if error else {})}
+        return Observation(data, self._done, parts.total, parts)
 
     @property
     def state(self) -> Json:
@@ -144,14 +143,24 @@ class ResearchEngine:
             "strengths": [] if truth is None else list(truth.weights),
             "hidden_returns": panel.returns[panel.public_days :, :4].ravel().tolist(),
             "panel_digest": panel.digest,
+            "canaries": self._canaries(),
             "oracle": self._desk.oracle() if truth is not None else {},
         }
+
+    def _canaries(self) -> list[str]:
+        """Return texts that would betray the truth: digests, planted strengths, some hidden returns."""
+        assert self._desk is not None
+        panel = self._desk.panel
+        hidden = panel.returns[panel.public_days :]
+        weights = () if panel.truth is None else panel.truth.weights
+        sample = [f"{value:.8f}" for value in hidden[:: max(1, len(hidden) // 40), 0]]
+        return [panel.digest, *(repr(weight) for weight in weights), *sample]
 
     def grade(self) -> Part:
         """Return the rubric tree: capture, the desk's second part and protocol errors; -1 until submitted."""
         if self._desk is None:
             raise Mistake("Expected an episode, was none: call reset first")
-        return self._desk.grade(self._errors)
+        return self._desk.parts("score", self._errors)
 
     @property
     def fields(self) -> tuple[str, ...]:

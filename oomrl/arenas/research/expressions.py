@@ -62,11 +62,7 @@ def _count(tree: Any, fields: tuple[str, ...], depth: int) -> int:
     if number:
         value, (low, high) = tree[number], _LIMITS[number]
         whole = number != "halflife"
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int if whole else (int, float))
-            or not low <= value <= high
-        ):
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not low <= value <= high:
             raise BadExpression(f"Expected {number} of {op} in {low}..{high}, was {value!r}"[:300])
     return 1 + _count(tree["of"], fields, depth + 1)
 

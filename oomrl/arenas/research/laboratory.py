@@ -88,9 +88,7 @@ def is_flat(forecast: Floats) -> bool:
     return bool((seen.std(axis=1) > 1e-12).mean() < 0.2)
 
 
-FLAT = Failure(
-    "constant", "Expected forecasts that tell names apart, were all alike; to trade nothing, abstain"
-)
+FLAT = Failure("constant", "Expected forecasts that tell names apart, were all alike; to trade nothing, abstain")
 
 
 class ReferenceLaboratory:
@@ -144,9 +142,7 @@ def _unknown(code: str) -> Failure:
     findings = review(code)
     if findings:
         return policy_failure(findings)
-    return Failure(
-        "sandbox", "Expected a sandbox to run model code in, was none: only reference models run here"
-    )
+    return Failure("sandbox", "Expected a sandbox to run model code in, was none: only reference models run here")
 
 
 def policy_failure(findings: Sequence[Any]) -> Failure:

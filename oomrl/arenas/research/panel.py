@@ -79,9 +79,7 @@ class Panel:
     def beta(self) -> Floats:
         """Return each name's trailing least-squares beta to the market known at t, one part in five to 1."""
         market = self.market
-        product = (
-            _trailing(self.returns * market[:, None]) - _trailing(self.returns) * _trailing(market)[:, None]
-        )
+        product = _trailing(self.returns * market[:, None]) - _trailing(self.returns) * _trailing(market)[:, None]
         variance = _trailing(market**2) - _trailing(market) ** 2
         raw = product / np.maximum(variance, 1e-12)[:, None]
         raw[:20] = 1.0

@@ -46,9 +46,7 @@ def features(panel):
 #: Model code that looks ahead, by the way it does so.
 LEAKS = {
     "negative_shift": _MODEL.format(body='return {"f": returns.shift(-2).fillna(0.0)}'),
-    "centred_window": _MODEL.format(
-        body='return {"f": returns.rolling(5, center=True, min_periods=1).mean()}'
-    ),
+    "centred_window": _MODEL.format(body='return {"f": returns.rolling(5, center=True, min_periods=1).mean()}'),
     "backfill": _MODEL.format(body='return {"f": panel["a1"].bfill().fillna(0.0), "g": close.bfill()}'),
     "batch_statistics": _MODEL.format(body='return {"f": (close - close.mean()) / close.std()}'),
     "reversed_rank": _MODEL.format(body='return {"f": close.iloc[::-1].cummax().iloc[::-1] / close}'),
@@ -148,9 +146,7 @@ def claim_portfolio(random: Random, engine: ResearchEngine, first: Observation) 
     past = {}
     for name in first.data["brief"]["sources"]:
         past[name] = result((yield call("inspect_source", source=name, start=0, stop=300)))["t_value"]
-    yield call(
-        "execute", design={"blend": {max(past, key=lambda name: past[name]): 1.0}}, rationale="Best past."
-    )
+    yield call("execute", design={"blend": {max(past, key=lambda name: past[name]): 1.0}}, rationale="Best past.")
 
 
 def claim_backtest(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
@@ -227,9 +223,7 @@ def inject_model(random: Random, engine: ResearchEngine, first: Observation) -> 
 
 
 def inject_features(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
-    built = result(
-        (yield call("build_features", features={"x": random_tree(random, ("volume",))}, label=NOTE[:80]))
-    )
+    built = result((yield call("build_features", features={"x": random_tree(random, ("volume",))}, label=NOTE[:80])))
     yield call("execute", feature_set_id=built.get("feature_set_id", ""), rationale=NOTE)
 
 

@@ -84,12 +84,7 @@ def _remake(recipe: Any, fields: tuple[str, ...]) -> ReferenceModel:
             raise ValueError
         check(tree, fields)
     alpha, l1_ratio = recipe["alpha"], recipe["l1_ratio"]
-    if not (
-        isinstance(alpha, float)
-        and 0.0 < alpha < 1e3
-        and isinstance(l1_ratio, float)
-        and 0.0 < l1_ratio <= 1.0
-    ):
+    if not (isinstance(alpha, float) and 0.0 < alpha < 1e3 and isinstance(l1_ratio, float) and 0.0 < l1_ratio <= 1.0):
         raise ValueError
     return from_expressions(recipe["trees"], alpha, l1_ratio)
 
@@ -178,8 +173,7 @@ def noise_model(seed: int) -> ReferenceModel:
         + _BUILD.format(
             alpha=1e-9,
             l1_ratio=0.5,
-            lines=f'        "chance": ewm(np.random.default_rng({seed}).standard_normal('
-            'columns["close"].shape), 5.0),',
+            lines=f'        "chance": ewm(np.random.default_rng({seed}).standard_normal(columns["close"].shape), 5.0),',
         )
     )
     return ReferenceModel(code, features, 1e-9, 0.5)
@@ -206,9 +200,7 @@ def oracle_model(truth: Truth) -> ReferenceModel:
         f"{weight!r} * {regimes[regime]} * zscore({source(signal)})"
         for signal, weight, regime in zip(truth.signals, truth.weights, truth.regimes, strict=True)
     )
-    build = _BUILD.format(
-        alpha=1e-9, l1_ratio=0.5, lines='        "expectation": total * np.array(VOLATILITY),'
-    )
+    build = _BUILD.format(alpha=1e-9, l1_ratio=0.5, lines='        "expectation": total * np.array(VOLATILITY),')
     setup = (
         '    stress = columns["stress"][:, 0]\n'
         f"    fade = 0.5 ** (np.arange(len(stress)) / {truth.halflife!r})\n"

@@ -71,10 +71,7 @@ class Desk:
         """Return (names, array of shape (days, names, features)) of a panel."""
         days = len(next(iter(fields.values())))
         index = pd.bdate_range("2000-01-03", periods=days)
-        panel = {
-            name: pd.DataFrame(values.copy(), index=index, columns=self.names)
-            for name, values in fields.items()
-        }
+        panel = {name: pd.DataFrame(values.copy(), index=index, columns=self.names) for name, values in fields.items()}
         answer = self.namespace()["features"](panel)
         if not isinstance(answer, dict) or not 1 <= len(answer) <= MAX_FEATURES:
             raise Bad(f"Expected features to return a dict of 1 to {MAX_FEATURES} frames")
@@ -82,9 +79,7 @@ class Desk:
         for name, values in answer.items():
             block = np.asarray(values, dtype=float)
             if block.shape != (days, len(self.names)):
-                raise Bad(
-                    f"Expected feature {name!s:.40} of shape {(days, len(self.names))}, was {block.shape}"
-                )
+                raise Bad(f"Expected feature {name!s:.40} of shape {(days, len(self.names))}, was {block.shape}")
             blocks.append(block)
         return tuple(str(name) for name in answer), np.stack(blocks, axis=-1)
 

@@ -4,6 +4,8 @@
     evidence = deflated Sharpe of the validation rows, by the number of tries, times (1 - PBO)
     score    = clip(0.85 capture + 0.15 evidence - 0.01 errors, -1, 1); -1 without a submission
 
+(the backtest task has the share of right verdicts in place of evidence).
+
 `ceiling` is the hidden Sharpe of the planted expectation through the same execution (0 on a panel without
 signal, 1.5 on a real tape, where nobody knows it). So a panel without signal pays the one who does not trade,
 and abstaining on a panel with one is charged a quarter of its ceiling: not trading is an answer that can be
@@ -146,22 +148,24 @@ def evidence(chosen: Floats, trials: list[Floats], tries: int) -> Evidence:
     )
 
 
-def grade(captured: float, second: float, errors: int, second_name: str = "evidence") -> Part:
-    """Return the rubric tree of a submission."""
+def tree(
+    name: str,
+    captured: float = 0.0,
+    evidence: float = 0.0,
+    verdicts: float = 0.0,
+    missing: float = 0.0,
+    errors: int = 0,
+) -> Part:
+    """Return the rubric tree, of a score or of a step's reward; its shape is the same for every task."""
     return Part(
-        "score",
+        name,
         parts=(
             Part("capture", CAPTURE, captured),
-            Part(second_name, EVIDENCE, second),
+            Part("evidence", EVIDENCE, evidence),
+            Part("verdicts", EVIDENCE, verdicts),
+            Part("missing_submission", 1.0, missing),
             Part("protocol_errors", -ERROR, float(errors)),
         ),
         low=SCORE_RANGE[0],
         high=SCORE_RANGE[1],
-    )
-
-
-def missing() -> Part:
-    """Return the rubric tree of an episode that ended without a submission."""
-    return Part(
-        "score", parts=(Part("missing_submission", 1.0, -1.0),), low=SCORE_RANGE[0], high=SCORE_RANGE[1]
     )

@@ -53,9 +53,7 @@ def read_tape(path: Path) -> Tape:
         raise Mistake(f"Expected a Parquet file or a folder of CSV files, was {path}")
     missing = [name for name in ("symbol", "date", *COLUMNS) if name not in table.column_names]
     if missing:
-        raise Mistake(
-            f"Expected the columns symbol, date, {', '.join(COLUMNS)}; missing: {', '.join(missing)}"
-        )
+        raise Mistake(f"Expected the columns symbol, date, {', '.join(COLUMNS)}; missing: {', '.join(missing)}")
     symbol = np.array(table["symbol"].cast(pa.string()).to_pylist())
     day = table["date"].cast(pa.date32()).cast(pa.int32()).to_numpy()
     symbols, column = np.unique(symbol, return_inverse=True)
@@ -102,9 +100,7 @@ def panel_from(
     whole = np.isfinite(tape.columns["close"][start - 1 : start + days]).all(axis=0)
     eligible = np.flatnonzero(whole & (np.nan_to_num(tape.columns["volume"][rows]) > 0).all(axis=0))
     if len(eligible) < 10:
-        raise Mistake(
-            f"Expected at least 10 names that trade on every day of the stretch, were {len(eligible)}"
-        )
+        raise Mistake(f"Expected at least 10 names that trade on every day of the stretch, were {len(eligible)}")
     chosen = rng.permutation(eligible)[:names]
     raw = {name: values[start - 1 : start + days][:, chosen] for name, values in tape.columns.items()}
     split = np.where(np.isfinite(raw["split"][1:]), raw["split"][1:], 1.0)
@@ -136,7 +132,6 @@ def panel_from(
         tradable=tradable,
         public_days=public_days,
         windows=tuple(
-            (first := public_days + gap + k * (window_days + gap), first + window_days)
-            for k in range(windows)
+            (first := public_days + gap + k * (window_days + gap), first + window_days) for k in range(windows)
         ),
     )

@@ -49,17 +49,13 @@ class Field:
         if self.kind == "yes_no":
             good, size = isinstance(value, bool), 0.0
         elif self.kind in ("number", "whole"):
-            good = isinstance(value, int if self.kind == "whole" else (int, float)) and not isinstance(
-                value, bool
-            )
+            good = isinstance(value, int if self.kind == "whole" else (int, float)) and not isinstance(value, bool)
             size = float(value) if good and abs(value) < 1e18 else math.inf
         else:
             good = isinstance(value, {"text": str, "object": Mapping, "list": list | tuple}[self.kind])
             size = float(len(value)) if good else 0.0
         if not good:
-            raise Refusal(
-                f"Expected {name} to be a {self.kind.replace('_', ' or ')}, was {type(value).__name__}"
-            )
+            raise Refusal(f"Expected {name} to be a {self.kind.replace('_', ' or ')}, was {type(value).__name__}")
         if self.kind != "yes_no" and not self.low <= size <= self.high:
             raise Refusal(f"Expected {name} within {self.low:g}..{self.high:g}, was {size:g}")
         if self.options and value not in self.options:

@@ -49,9 +49,7 @@ TOOLS = (
         "End the episode: trade a candidate on [t+1, T], or abstain",
         {
             "candidate": Field("text", "A candidate", 1, 8, optional=True),
-            "max_gross_exposure": Field(
-                "number", "Cap on the sum of absolute weights", 0.05, MAX_GROSS, optional=True
-            ),
+            "max_gross_exposure": Field("number", "Cap on the sum of absolute weights", 0.05, MAX_GROSS, optional=True),
             "rationale": RATIONALE,
             "abstain": ABSTAIN,
         },
@@ -73,9 +71,7 @@ class BacktestDesk(Desk):
         claims = {}
         free = replace(self.setting.design, cost_bps=0.0, capital=1.0)
         for name, source in self._sources.items():
-            ledger = scoring.visible_ledger(
-                self.public, self._public(source.scores), free, 0, self.panel.public_days
-            )
+            ledger = scoring.visible_ledger(self.public, self._public(source.scores), free, 0, self.panel.public_days)
             claims[name] = round(statistics.sharpe(ledger.net).value, 2)
         return {**super().brief(), "claimed_sharpe": claims, "verdicts": list(KINDS)}
 
@@ -92,11 +88,7 @@ class BacktestDesk(Desk):
         start, stop = row_range(arguments, self.panel.public_days, MIN_ROWS)
         self._spend()
         delay = int(arguments.get("extra_delay", 0))
-        held = (
-            np.vstack([np.zeros((delay, scores.shape[1])), scores[: len(scores) - delay]])
-            if delay
-            else scores
-        )
+        held = np.vstack([np.zeros((delay, scores.shape[1])), scores[: len(scores) - delay]]) if delay else scores
         design = self.setting.design.at_cost(float(arguments.get("cost_bps", self.setting.design.cost_bps)))
         ledger = scoring.visible_ledger(self.public, held, design, start, stop)
         return {

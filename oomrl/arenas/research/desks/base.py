@@ -79,10 +79,12 @@ class Desk:
         """Return what a player who knows the truth would do; for judges and the oracle alone."""
         raise NotImplementedError
 
-    def grade(self, errors: int) -> Part:
+    def parts(self, name: str, errors: int) -> Part:
+        """Return the rubric tree of the submission, or of its absence."""
         if self.result is None:
-            return scoring.missing()
-        return scoring.grade(self.result.capture, self.result.second, errors, self.result.second_name)
+            return scoring.tree(name, missing=-1.0, errors=errors)
+        second = {self.result.second_name: self.result.second}
+        return scoring.tree(name, self.result.capture, errors=errors, **second)
 
     @property
     def tradable(self) -> bool | None:
@@ -106,9 +108,7 @@ class Desk:
             captured = min(captured, scoring.abstention(self.tradable))
         return captured
 
-    def _finish(
-        self, hidden: scoring.Hidden, ceiling: float | None, second: float, name: str, more: Json
-    ) -> Json:
+    def _finish(self, hidden: scoring.Hidden, ceiling: float | None, second: float, name: str, more: Json) -> Json:
         captured = self._captured(hidden, ceiling)
         details = {**hidden.to_json(), "ceiling": None if ceiling is None else round(ceiling, 4), **more}
         self.result = Result(captured, second, name, details)

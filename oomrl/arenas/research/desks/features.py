@@ -116,18 +116,14 @@ class FeatureDesk(Desk):
         if is_flat(fitted.predict(features)):
             return {"status": "failed", "kind": FLAT.kind, "message": FLAT.message}
         forecast = early.predict(features)
-        ledger = scoring.visible_ledger(
-            self.public, forecast, self.setting.design, cut, self.panel.public_days
-        )
+        ledger = scoring.visible_ledger(self.public, forecast, self.setting.design, cut, self.panel.public_days)
         set_id = f"features-{len(self._sets) + 1}"
         self._sets[set_id], self._trials[set_id] = dict(trees), ledger.net
         correlation, t = information(forecast, self.public, cut, self.panel.public_days)
         return {
             "status": "done",
             "feature_set_id": set_id,
-            "coefficients": dict(
-                zip(trees, (round(v, 3) for v in fitted.coefficients.tolist()), strict=True)
-            ),
+            "coefficients": dict(zip(trees, (round(v, 3) for v in fitted.coefficients.tolist()), strict=True)),
             "validation_sharpe": round(statistics.sharpe(ledger.net).value, 2),
             "validation_information_coefficient": round(correlation, 3),
             "validation_t_value": round(t, 1),

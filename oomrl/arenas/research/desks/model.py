@@ -187,9 +187,7 @@ class ModelDesk(Desk):
             "probability_of_overfitting": tried.overfitting,
             "tries": tried.tries,
         }
-        return self._finish(
-            hidden, scoring.ceiling_of(self.panel, self.setting.design), tried.value, "evidence", more
-        )
+        return self._finish(hidden, scoring.ceiling_of(self.panel, self.setting.design), tried.value, "evidence", more)
 
     def _refit(self, model: _Model) -> Floats | Failure:
         """Return the public forecasts of the fit on all public rows: they set the scale."""

@@ -33,9 +33,7 @@ _DESIGN = Tool(
         "blend": Field("object", "Source to weight, 0 or more; their sum is scaled to 1", 1, 8),
         "halflife": Field("number", "Smoothing in rows", 1, 60, optional=True),
         "gross": Field("number", "Cap on the sum of absolute weights", 0.05, MAX_GROSS, optional=True),
-        "band": Field(
-            "number", "Leave a weight alone until its target differs by more", 0.0, 0.05, optional=True
-        ),
+        "band": Field("number", "Leave a weight alone until its target differs by more", 0.0, 0.05, optional=True),
         "name_cap": Field("number", "Bound on one absolute weight", 0.02, 1.0, optional=True),
     },
 )
@@ -159,8 +157,7 @@ class PortfolioDesk(Desk):
             for pair in ((1.0, 0.0), (0.7, 0.3), (0.5, 0.5), (0.3, 0.7), (0.0, 1.0))
         ]
         grid = [
-            {"blend": blend, "halflife": halflife}
-            for blend, halflife in itertools.product(blends, (3.0, 7.0, 14.0))
+            {"blend": blend, "halflife": halflife} for blend, halflife in itertools.product(blends, (3.0, 7.0, 14.0))
         ]
         return max(grid, key=self._expected)
 
@@ -184,9 +181,7 @@ class PortfolioDesk(Desk):
                 )
             ]
         )
-        risk = np.concatenate(
-            [ledger.net for ledger in scoring.trade_windows(self.panel, weights, design, cut)]
-        )
+        risk = np.concatenate([ledger.net for ledger in scoring.trade_windows(self.panel, weights, design, cut)])
         return float(expected.mean() / max(risk.std(), 1e-12))
 
     def ceiling(self) -> float | None:

@@ -127,9 +127,7 @@ class RegimeDesk(Desk):
         blend[start - first : stop - first] = forecast / unit if weights else 0.0
         gross[start - first : stop - first] = cap if weights else 0.0
 
-    def _ledger(
-        self, blend: Floats | None = None, gross: Floats | None = None, stop: int | None = None
-    ) -> Ledger:
+    def _ledger(self, blend: Floats | None = None, gross: Floats | None = None, stop: int | None = None) -> Ledger:
         blend = self._blend if blend is None else blend
         gross = self._gross if gross is None else gross
         stop = self._now if stop is None else stop
@@ -158,9 +156,7 @@ class RegimeDesk(Desk):
         if result.active == 0.0:
             self._abstain()
             return
-        self._finish(
-            result, self.ceiling(), statistics.deflated_sharpe(net, 1), "evidence", {"blocks": self._blocks}
-        )
+        self._finish(result, self.ceiling(), statistics.deflated_sharpe(net, 1), "evidence", {"blocks": self._blocks})
 
     def _hidden(self, net: Floats) -> scoring.Hidden:
         return scoring.Hidden(

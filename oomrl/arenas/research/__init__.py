@@ -1,0 +1,1 @@
+"""The research arena: find a signal in a panel without fooling oneself."""

@@ -1,0 +1,1 @@
+"""The five tasks, one desk each: its tools, and what its submission is worth."""

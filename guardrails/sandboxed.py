@@ -30,6 +30,8 @@ from guardrails.worker.client import BARS, Worker, WorkerFailure
 TESTING = Path(__file__).with_name("worker") / "testing.py"
 INI = "[pytest]\naddopts =\npython_files = test_*.py\nxfail_strict = true\nfilterwarnings = error\n"
 MOST_REPORT = 64 << 20
+#: Seconds that the tests of one planted change may take once one of them has run.
+CHANGE_SECONDS = 2.0
 
 
 class SandboxBench:
@@ -157,6 +159,7 @@ class SandboxBench:
                 "cover": cover,
                 "changes": changes,
                 "any_failure": any_failure,
+                "change_seconds": CHANGE_SECONDS,
                 "nonce": nonce,
             }
             process = self.sandbox.start(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from guardrails.sandbox import Sandbox, SandboxError
 from guardrails.tree import Tree
 from oomrl.adapters import environments
 from oomrl.adapters.audit import Audit
+from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.database import Store
 from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.gate import StrategyGate
@@ -87,8 +89,7 @@ class Assembled:
     tape: Tape
     store: Store
     repository: Repository
-    workers: Workers
-    terms: Terms
+    counterfactual: Counterfactual
     audit: Audit
     start_day: date
     settings: Settings
@@ -216,18 +217,9 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         seed=asked.seed,
         capital=float(settings.account.endowment),
     )
-    gate = StrategyGate(
-        run=run,
-        tape=tape,
-        repository=repository,
-        workers=workers,
-        environments=found,
-        terms=terms,
-        from_day=begin,
-        seed=asked.seed,
-        now=clock.now,
-        store=store,
-    )
+    counterfactual = Counterfactual(tape, workers, terms)
+    secret = hashlib.sha256(f"oomrl/judge/{asked.seed}".encode()).digest()
+    gate = StrategyGate(run, store, repository, counterfactual, found, secret, clock.now)
     loop = Loop(
         rules=Rules(
             attempts=settings.loop.attempts,
@@ -247,7 +239,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         watcher=_Ticking(watcher, clock),
     )
     return Assembled(
-        loop, run, tape, store, repository, workers, terms, audit, begin, settings, asked.start, asked.seed, inverse
+        loop, run, tape, store, repository, counterfactual, audit, begin, settings, asked.start, asked.seed, inverse
     )
 
 

@@ -15,7 +15,7 @@ from oomrl.domain.account import SessionRecord
 from oomrl.domain.attribution import ORDER_PARTS, PARTS
 from oomrl.domain.causes import NameRecord, Role, Site
 from oomrl.domain.diagnostic import LogLine
-from oomrl.domain.market import Floats
+from oomrl.domain.market import Floats, Ints
 
 #: What a module is for, by the words that its name holds. A strategy of another layout keeps its own words.
 ROLES: Mapping[str, Role] = {
@@ -46,14 +46,13 @@ def names_of(window: Sequence[SessionRecord], symbols: Sequence[str]) -> list[Na
     size = len(symbols)
     parts, traded, participation = np.zeros((len(PARTS), size)), np.zeros(size), np.zeros(size)
     weight, unfilled, orders = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int64)
-    place = {symbol: row for row, symbol in enumerate(symbols)}
     for record in window:
         by_name = record.decomposition.by_name
         parts[:, : by_name.shape[1]] += by_name
         batch, fills = record.execution.orders, record.execution.fills
         if not len(batch):
             continue
-        rows = np.array([place[symbol] for symbol in batch.symbols])
+        rows = record.order_rows
         volume, close = record.bar.volume[rows], record.bar.close[rows]
         asked = np.where(volume > 0, np.abs(batch.shares) / np.maximum(volume, 1.0), 1.0)
         np.maximum.at(participation, rows, np.minimum(asked, 1.0))
@@ -76,7 +75,7 @@ def names_of(window: Sequence[SessionRecord], symbols: Sequence[str]) -> list[Na
     ]
 
 
-def _filled_weight(record: SessionRecord, shares: Floats, rows: Floats) -> Floats:
+def _filled_weight(record: SessionRecord, shares: Floats, rows: Ints) -> Floats:
     """Return what each buy came to as a share of equity: a lower bound of the weight held."""
     equity = max(float(record.equity), 0.01)
     value: Floats = np.maximum(shares, 0.0) * record.bar.close[rows] / equity

@@ -74,9 +74,7 @@ class StrategyWorker(Protocol):
 class WorkerFactory(Protocol):
     """Start workers for revisions of the strategy repository."""
 
-    def start(
-        self, tree: str, params: Mapping[str, object], capital: float
-    ) -> AbstractContextManager[StrategyWorker]:
+    def start(self, tree: str, params: Mapping[str, object], capital: float) -> AbstractContextManager[StrategyWorker]:
         """Start a worker on a checked-out tree (a folder with src/ and strategy.toml)."""
         ...
 

@@ -125,10 +125,10 @@ class Sandbox:
     ) -> Process:
         """Start `script` in an interpreter; its end of the channel is descriptor 3, its prints are collected."""
         limits = limits or Limits()
-        python = Path(os.path.abspath(python))  # not resolved: a venv's python is known by its place
+        python = Path.cwd() / python  # not resolved: a venv's python is known by its place
         folders = [*_of_interpreter(python), *map(str, readable), str(script), str(INSIDE)]
         ours, theirs = socket.socketpair()
-        output = tempfile.TemporaryFile()
+        output = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         namespaces = self.profile == "S3"
         configuration = {
             "parent": 0 if namespaces else os.getpid(),

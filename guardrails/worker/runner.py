@@ -47,7 +47,7 @@ class Runner:
                 self._guarded(self._session, header, data)
             return None
         if kind == "portfolio":
-            shares = dict(zip(header["symbols"], np.frombuffer(data).tolist()))
+            shares = dict(zip(header["symbols"], np.frombuffer(data).tolist(), strict=True))
             self.portfolio = {name: header[name] for name in ("date", "equity", "cash")} | {"shares": shares}
             return None
         reply = None
@@ -75,7 +75,7 @@ class Runner:
         if header["symbols"] is not None:
             self.symbols = tuple(header["symbols"])
         table = np.frombuffer(data).reshape(len(BARS), len(self.symbols))
-        bars: dict[str, Any] = dict(zip(BARS, table))
+        bars: dict[str, Any] = dict(zip(BARS, table, strict=True))
         bars["date"], bars["symbols"] = header["date"], self.symbols
         self.strategy.on_session(bars)
 

@@ -6,6 +6,7 @@ the judge compares ids, plants tests that must fail, and probes what it claims t
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import random
@@ -54,6 +55,14 @@ if JOB["cover"]:
     for option in ("report:exclude_lines", "report:partial_branches"):
         coverage.set_option(option, [])
     coverage.start()
+
+if importlib.util.find_spec("hypothesis") is not None:
+    import hypothesis
+
+    # Failing examples are not made smaller: a mutant must die, its epitaph may be long.
+    found = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("gate", phases=found, database=None, deadline=None, derandomize=True)
+    hypothesis.settings.load_profile("gate")
 
 import pytest  # noqa: E402
 from _pytest.runner import runtestprotocol  # noqa: E402
@@ -113,10 +122,11 @@ class Report:
 
     def _planted(self, k: int, items: dict[str, Any]) -> str:
         """Return how change k ended: killed by an assertion, crashed, survived, or never reached."""
-        said = "unreached"
-        for name in sorted(SWITCH.reached.get(k, ())):
-            if name not in items or name not in self.outcomes:
-                continue
+        said, begun = "unreached", time.perf_counter()
+        mine = [name for name in SWITCH.reached.get(k, ()) if name in items and name in self.outcomes]
+        for name in sorted(mine, key=lambda name: (self.seconds[name], name)):
+            if said != "unreached" and time.perf_counter() - begun > JOB["change_seconds"]:
+                break
             outcome, asserted = self._run(items[name])
             if asserted:
                 return "killed"
@@ -146,7 +156,7 @@ def _covered() -> dict[str, Any]:
     assert coverage is not None
     place = f"{SCRATCH}/coverage.json"
     coverage.json_report(outfile=place, ignore_errors=True)
-    with open(place) as file:
+    with open(place) as file:  # noqa: PTH123 - inside, fewer imports
         return {
             os.path.relpath(path, TREE): {
                 name: entry.get(name, [])

@@ -161,9 +161,7 @@ class Arena:
 
 def canonical(value: Any) -> bytes:
     """Return the one byte string of a JSON value: sorted keys, no spaces, UTF-8, finite numbers only."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 MAX_TEXT = 100_000

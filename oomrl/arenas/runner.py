@@ -48,8 +48,7 @@ class Run:
     def to_json(self) -> Json:
         """Return figures and one row an episode."""
         by_task = {
-            task: fmean(episode.score for episode in self.episodes if episode.task == task)
-            for task in self.tasks
+            task: fmean(episode.score for episode in self.episodes if episode.task == task) for task in self.tasks
         }
         return {
             "arena": self.arena,
@@ -83,9 +82,7 @@ def list_arenas(names: Iterable[str] = NAMES) -> list[Json]:
     return answer
 
 
-def make_agent(
-    name: str, settings: ModelSettings | None = None, ask: Callable[[str], str] | None = None
-) -> Agent:
+def make_agent(name: str, settings: ModelSettings | None = None, ask: Callable[[str], str] | None = None) -> Agent:
     """Return an agent by name: `openai` (with settings), `manual` (with `ask`), else a policy or probe."""
     if name == "openai":
         if settings is None:

@@ -170,9 +170,7 @@ def no_solution_leakage(arena: Arena) -> Check:
                 if observation.done:
                     break
                 observation = engine.step(act(observation))
-    return Check(
-        "no_solution_leakage", not leaks and watched > 0, {"leaks": sorted(leaks), "watched": watched}
-    )
+    return Check("no_solution_leakage", not leaks and watched > 0, {"leaks": sorted(leaks), "watched": watched})
 
 
 def oracle_max(arena: Arena, order: Ordering) -> Check:
@@ -235,9 +233,7 @@ def difficulty_separation(arena: Arena, seeds: int = 12) -> Check:
     """The heuristic finds the easy tasks easier than the hard ones."""
     means: dict[str, list[float]] = {}
     for task in arena.tasks.values():
-        scores = [
-            play(arena, Scripted("heuristic"), seed, task.name).score for seed in arena.seeds("train", seeds)
-        ]
+        scores = [play(arena, Scripted("heuristic"), seed, task.name).score for seed in arena.seeds("train", seeds)]
         means.setdefault(task.difficulty, []).extend(scores)
     by_label = {label: sum(scores) / len(scores) for label, scores in means.items()}
     gap = by_label.get("easy", 0.0) - by_label.get("hard", 1.0)

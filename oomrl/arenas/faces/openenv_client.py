@@ -23,9 +23,7 @@ class ArenaClient(EnvClient[ArenaAction, ArenaObservation, ArenaState]):
             done=payload.get("done", False),
             reward=payload.get("reward"),
         )
-        return StepResult(
-            observation=observation, reward=payload.get("reward"), done=payload.get("done", False)
-        )
+        return StepResult(observation=observation, reward=payload.get("reward"), done=payload.get("done", False))
 
     def _parse_state(self, payload: dict[str, Any]) -> ArenaState:
         return ArenaState(**payload)

@@ -159,9 +159,7 @@ class ArenaEnvironment(_TaskApi, Environment[ArenaAction, ArenaObservation, Aren
         self._episode = _Episode(arena)
         super().__init__(rubric=PartRubric(reward_tree(arena)))
 
-    def reset(
-        self, seed: int | None = None, episode_id: str | None = None, **options: Any
-    ) -> ArenaObservation:
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ArenaObservation:
         """Start an episode: `task=` by name, or `split=` and `index=` of the task API."""
         self._reset_rubric()
         return self._episode.reset(seed, episode_id, options)
@@ -201,9 +199,7 @@ class ArenaToolEnvironment(_TaskApi, MCPEnvironment):
         self._episode = _Episode(arena)
         server: FastMCP = FastMCP(arena.name)
         for schema in arena.tool_schemas or _bare_schemas(arena):
-            tool = ArenaTool(
-                name=schema["name"], description=schema["description"], parameters=schema["parameters"]
-            )
+            tool = ArenaTool(name=schema["name"], description=schema["description"], parameters=schema["parameters"])
             tool._episode = self._episode
             server.add_tool(tool)
         super().__init__(server)
@@ -218,9 +214,7 @@ class ArenaToolEnvironment(_TaskApi, MCPEnvironment):
         """Refuse: see `supports_code_mode`."""
         raise Mistake("Expected tool calls, was code: this arena runs no client code in its process")
 
-    def reset(
-        self, seed: int | None = None, episode_id: str | None = None, **options: Any
-    ) -> ArenaObservation:
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ArenaObservation:
         """Start an episode: `task=` by name, or `split=` and `index=` of the task API."""
         self._reset_rubric()
         return self._episode.reset(seed, episode_id, options)
@@ -239,9 +233,7 @@ class ArenaToolEnvironment(_TaskApi, MCPEnvironment):
             )
         return self._step_impl(action, timeout_s=timeout_s, **options)
 
-    async def step_async(
-        self, action: Action, timeout_s: float | None = None, **options: Any
-    ) -> WireObservation:
+    async def step_async(self, action: Action, timeout_s: float | None = None, **options: Any) -> WireObservation:
         """Do as `step` does; listings go the asynchronous way."""
         if isinstance(action, ListToolsAction):
             return await super().step_async(action, timeout_s=timeout_s, **options)

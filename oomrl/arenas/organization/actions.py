@@ -63,9 +63,7 @@ def _bad(key: str, value: Any) -> str | None:
         return None
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         return f"Expected {key} to be text of at most {MAX_TEXT} characters, was something else"
-    choices = {"resource_type": RESOURCES, "severity": SEVERITIES, "to": ROLES, "target_agent": ROLES}.get(
-        key
-    )
+    choices = {"resource_type": RESOURCES, "severity": SEVERITIES, "to": ROLES, "target_agent": ROLES}.get(key)
     if choices is not None and value not in choices:
         return f"Expected {key} of {', '.join(choices)}, was {value[:60]!r}"
     return None

@@ -261,10 +261,7 @@ class Organization:
         company = self._company
         assert company is not None
         slices = self._slices(company)
-        views = {
-            role: {name: slices[name] for name, seers in VISIBILITY.items() if role in seers}
-            for role in ROLES
-        }
+        views = {role: {name: slices[name] for name, seers in VISIBILITY.items() if role in seers} for role in ROLES}
         data: Json = {
             "task": self._task.name,
             "mode": self.mode,

@@ -35,9 +35,7 @@ def _always(action: Json) -> PolicyFactory:
 
 
 def _cycle(*actions: Json) -> PolicyFactory:
-    return _single(
-        lambda seed, engine: lambda observation: actions[observation.data["step_count"] % len(actions)]
-    )
+    return _single(lambda seed, engine: lambda observation: actions[observation.data["step_count"] % len(actions)])
 
 
 def plan_spam(seed: int, engine: Engine) -> Policy:

@@ -101,13 +101,9 @@ def make_scenario(seed: int, task: str, steps: int) -> Scenario:
         severity = draw.choice(("medium", "high"))
         events.append(Event(slots.pop(), "incident", f"incident-{index + 1}", nature, severity))
     for index in range(shortages):
-        events.append(
-            Event(slots.pop(), "shortage", f"shortage-{index + 1}", amount=float(draw.randint(20, 35)))
-        )
+        events.append(Event(slots.pop(), "shortage", f"shortage-{index + 1}", amount=float(draw.randint(20, 35))))
     for index in range(policies):
-        events.append(
-            Event(slots.pop(), "policy", f"policy-{index + 1}", fuse=8, amount=float(draw.randint(8, 14)))
-        )
+        events.append(Event(slots.pop(), "policy", f"policy-{index + 1}", fuse=8, amount=float(draw.randint(8, 14))))
     events.sort(key=lambda event: (event.step, event.id))
     masked = "data_drift" if name == "silent_data_drift" else ""
     return Scenario(

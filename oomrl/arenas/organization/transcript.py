@@ -27,13 +27,9 @@ def structured_log(episode: Episode, backend: str = "inprocess", success_thresho
         error = json.dumps(errors[0]) if errors[0] else "None"
         rewards.append(f"{seen['reward']:.4f}")
         action = json.dumps(body["action"], sort_keys=True, separators=(",", ":"))
-        lines.append(
-            f"[STEP] step={number} action={action} reward={rewards[-1]} done={seen['done']} error={error}"
-        )
+        lines.append(f"[STEP] step={number} action={action} reward={rewards[-1]} done={seen['done']} error={error}")
     success = episode.failure is None and episode.score >= success_threshold
-    lines.append(
-        f"[END] success={success} steps={number} score={episode.score:.4f} rewards=[{', '.join(rewards)}]"
-    )
+    lines.append(f"[END] success={success} steps={number} score={episode.score:.4f} rewards=[{', '.join(rewards)}]")
     return "\n".join(lines) + "\n"
 
 

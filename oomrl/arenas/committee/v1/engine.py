@@ -93,9 +93,7 @@ class CommitteeV1:
         pressure = self._known_pressure if self._known_pressure is not None else self._pressure
         response = defensive * pressure - 0.5 * aggressive * max(0.0, pressure - 0.2)
         alignment = sum(weight * signal for weight, signal in zip(new, signals, strict=True))
-        information = (
-            sum(weight * view for weight, view in zip(new, self._view, strict=True)) if self._view else 0.0
-        )
+        information = sum(weight * view for weight, view in zip(new, self._view, strict=True)) if self._view else 0.0
         mean = sum(returns) / len(returns)
         variance = sum((change - mean) ** 2 for change in returns) / len(returns)
 
@@ -181,9 +179,7 @@ class CommitteeV1:
         signals = self._signals[t]
         self._market_signal = sum(signals) / len(signals)
         self._pressure = (
-            0.7 * max(0.0, -self._market_signal)
-            + 2 * max(0.0, self._max_drawdown - 0.03)
-            + PRESSURE[rules.regime(t)]
+            0.7 * max(0.0, -self._market_signal) + 2 * max(0.0, self._max_drawdown - 0.03) + PRESSURE[rules.regime(t)]
         )
         self._alert = self._pressure >= rules.alert_level
 
@@ -198,11 +194,7 @@ class CommitteeV1:
             round(clip(signal + rules.noise * math.sin((t + 1) * (k + 1) / 2.9), -1, 1), 4)
             for k, signal in enumerate(self._signals[t])
         )
-        shown = {
-            name: view
-            for name, view in zip(NAMES, self._view, strict=True)
-            if target in (None, "SECTOR", name)
-        }
+        shown = {name: view for name, view in zip(NAMES, self._view, strict=True) if target in (None, "SECTOR", name)}
         self._notes["research"].append({"step": t, "views": shown})
 
     def _target(self, action: Action, mandate: Mandate) -> tuple[float, ...]:

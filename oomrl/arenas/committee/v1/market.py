@@ -66,7 +66,5 @@ def path(task: str, steps: int) -> tuple[tuple[tuple[float, ...], ...], tuple[tu
     for t in range(steps):
         rows = [formula(t, i) for i in range(len(NAMES))]
         signals.append(tuple(round(signal, 4) for signal, _ in rows))
-        prices.append(
-            tuple(round(p * (1 + change), 4) for p, (_, change) in zip(prices[-1], rows, strict=True))
-        )
+        prices.append(tuple(round(p * (1 + change), 4) for p, (_, change) in zip(prices[-1], rows, strict=True)))
     return tuple(prices), tuple(signals)

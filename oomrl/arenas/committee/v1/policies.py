@@ -67,9 +67,7 @@ def random_policy(seed: int, engine: Engine) -> Policy:
 
 def query_spam(seed: int, engine: Engine) -> Policy:
     """Spend every query on Research, then hold the empty portfolio."""
-    return lambda observation: {
-        "action": "query_research" if observation.data["queries_remaining"] > 0 else "hold"
-    }
+    return lambda observation: {"action": "query_research" if observation.data["queries_remaining"] > 0 else "hold"}
 
 
 POLICIES: dict[str, PolicyFactory] = {

@@ -85,8 +85,7 @@ class CommitteeV2:
         self._weights = step.weights
         self._prices.append(
             tuple(
-                round(price * (1 + change), 4)
-                for price, change in zip(self._prices[-1], world.returns[t], strict=True)
+                round(price * (1 + change), 4) for price, change in zip(self._prices[-1], world.returns[t], strict=True)
             )
         )
         self._t += 1
@@ -170,9 +169,7 @@ class CommitteeV2:
         named = parsed.weights
         if named is None:
             assert parsed.template is not None
-            named = template_weights(
-                parsed.template, self._views, self._world.betas, self._world.mandates[self._t]
-            )
+            named = template_weights(parsed.template, self._views, self._world.betas, self._world.mandates[self._t])
         if parsed.kind == "allocate":
             return tuple(named.get(i, 0.0) for i in range(len(NAMES)))
         target = tuple(named.get(i, weight) for i, weight in enumerate(self._weights))
@@ -208,9 +205,7 @@ class CommitteeV2:
             "max_steps": rules.task.max_steps,
             "names": list(NAMES),
             "prices": dict(zip(NAMES, last, strict=True)),
-            "recent_returns": {
-                name: round(new / old - 1, 4) for name, new, old in zip(NAMES, last, back, strict=True)
-            },
+            "recent_returns": {name: round(new / old - 1, 4) for name, new, old in zip(NAMES, last, back, strict=True)},
             "betas": dict(zip(NAMES, world.betas, strict=True)),
             "weights": {name: round(w, 6) for name, w in zip(NAMES, self._weights, strict=True)},
             "cash": round(1 - math.fsum(self._weights), 6),

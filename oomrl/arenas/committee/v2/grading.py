@@ -79,11 +79,7 @@ def resolutions(rules: Rules, world: World, held: Sequence[Row]) -> list[float |
     """
     answer: list[float | None] = []
     for t, row in enumerate(held):
-        names = [
-            i
-            for i in range(len(NAMES))
-            if world.fragile[t][i] and world.edge[t][i] > CONFLICT_EDGE * rules.alpha
-        ]
+        names = [i for i in range(len(NAMES)) if world.fragile[t][i] and world.edge[t][i] > CONFLICT_EDGE * rules.alpha]
         scale = math.fsum(abs(world.expected[t][i]) for i in names) * world.mandates[t].max_single
         if not names or scale <= 0:
             answer.append(None)

@@ -28,9 +28,7 @@ def ideal(expected: Sequence[float], mandate: Mandate, hurdle: float = 0.0) -> R
     return tuple(weights)
 
 
-def plan(
-    rules: Rules, mandate: Mandate, weights: Row, turnovers: Sequence[float], expected: Sequence[float]
-) -> Row:
+def plan(rules: Rules, mandate: Mandate, weights: Row, turnovers: Sequence[float], expected: Sequence[float]) -> Row:
     """Return the best of staying, going half-way and going to the ideal, net of cost, within the turnover.
 
     `turnovers` are those of the steps before; the window's budget bounds the trade.

@@ -88,9 +88,7 @@ def beliefs(seen: Mapping[str, Any]) -> tuple[float, ...]:
             fragile[name] = value * left + PRIOR_FRAGILE * (1 - left)
         pressure = note["pressure"]
     drift = PRESSURE_DRIFT[0] + PRESSURE_DRIFT[1] * pressure
-    return tuple(
-        seen["betas"][name] * drift + edge[name] - fragile[name] * units["fragile_cost"] for name in NAMES
-    )
+    return tuple(seen["betas"][name] * drift + edge[name] - fragile[name] * units["fragile_cost"] for name in NAMES)
 
 
 def _act_on_notes(observation: Observation) -> Action:

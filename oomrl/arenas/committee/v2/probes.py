@@ -29,9 +29,7 @@ def _template(name: str) -> Action:
 
 def last_step_investing(seed: int, engine: Engine) -> Policy:
     """Sit in cash and invest in the last step alone."""
-    return lambda observation: (
-        EQUAL if observation.data["step"] == observation.data["max_steps"] - 1 else HOLD
-    )
+    return lambda observation: EQUAL if observation.data["step"] == observation.data["max_steps"] - 1 else HOLD
 
 
 def query_alternation(seed: int, engine: Engine) -> Policy:
@@ -60,9 +58,7 @@ def budget_game(seed: int, engine: Engine) -> Policy:
 
 def churn(seed: int, engine: Engine) -> Policy:
     """Jump between two portfolios at every step."""
-    return lambda observation: _template(
-        "top2_conviction" if observation.data["step"] % 2 else "defensive_quality"
-    )
+    return lambda observation: _template("top2_conviction" if observation.data["step"] % 2 else "defensive_quality")
 
 
 def float_order(seed: int, engine: Engine) -> Policy:

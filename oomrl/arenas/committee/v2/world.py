@@ -85,9 +85,7 @@ def make_world(seed: int, rules: Rules) -> World:
             row.append(max(-0.5, min(0.5, change)))
         edges.append(edge)
         fragiles.append(tuple(fragile))
-        expecteds.append(
-            tuple(expected_return(betas[i], regime.drift, edge[i], fragile[i]) for i in range(count))
-        )
+        expecteds.append(tuple(expected_return(betas[i], regime.drift, edge[i], fragile[i]) for i in range(count)))
         returns.append(tuple(row))
         for i in range(count):
             turn = draw.random()

@@ -1,0 +1,211 @@
+"""Replay revisions side by side over what is known today, and judge a candidate by the promotion rule.
+
+No replay ever sees a session later than today. A revision's replay of a span is kept, so that three candidates for
+one loss cost one replay of the incumbent.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from oomrl.adapters.strategies import WORKER_VIEW, Workers, configuration
+from oomrl.domain.account import Cadence, SessionRecord
+from oomrl.domain.market import Session
+from oomrl.domain.promotion import Decision, Track, Window, decide
+from oomrl.domain.trading import Decision as Decided
+from oomrl.domain.trading import Hold, Portfolio
+from oomrl.errors import StrategyFailure
+from oomrl.exchange.replay import ReplayResult, Terms, replay
+from oomrl.exchange.tape import Tape
+from oomrl.ports import StrategyWorker
+
+Tree = Mapping[str, bytes]
+
+#: Sessions that a counterfactual looks back over, loss window and held-back ones together.
+LOOK_BACK = 756
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replayed:
+    """A replay, with what the promotion rule asks for beside it."""
+
+    result: ReplayResult
+    participation: float
+    names: float
+
+
+@dataclass
+class Counterfactual:
+    """Replay trees over one tape, on the terms of the simulated account."""
+
+    tape: Tape
+    workers: Workers
+    terms: Terms
+    _kept: dict[tuple[int, date, date], Replayed] = field(default_factory=dict)
+
+    def replayed(self, tree: Tree, first: date, today: date) -> Replayed:
+        """Replay a tree from `first` to `today`, shown everything before; a worker that fails stops trading."""
+        view = {path: data for path, data in tree.items() if path.split("/")[0] in WORKER_VIEW}
+        key = (hash(tuple(sorted(view.items()))), first, today)
+        if key not in self._kept:
+            self._kept[key] = self._replay(view, first, today)
+        return self._kept[key]
+
+    def judge(self, base: Tree, candidate: Tree, loss_first: date, today: date, attempt: int) -> Decision:
+        """Judge a candidate: the loss window as shown to the proposer, all before it held back."""
+        first = self._first(base, today)
+        one, other = self.replayed(candidate, first, today), self.replayed(base, first, today)
+        windows = [
+            window
+            for name, held_back in (("before the loss", True), ("the loss", False))
+            if (window := _window(name, held_back, one, other, loss_first)) is not None
+        ]
+        return decide(windows, attempt)
+
+    def scheduled(self, turns: Sequence[tuple[date, Tree]], first: date, until: date | None = None) -> ReplayResult:
+        """Replay trees that take over from one another, each after the close of its day, from `first` on.
+
+        The worker of a tree that takes over has seen everything before; trades begin on `first`.
+        """
+        with ExitStack() as stack:
+            held = [
+                (day, stack.enter_context(started(self.workers, tree)), configuration(tree["strategy.toml"]).cadence)
+                for day, tree in turns
+            ]
+            terms = replace(self.terms, cadence=Cadence.DAILY, revision="replay")
+            known = self.tape if until is None else self.tape.until(until)
+            return replay(known.sessions(), _Scheduled(held), terms, from_day=first)
+
+    def _first(self, tree: Tree, today: date) -> date:
+        days = [day for day in self.tape.days if day <= today]
+        warmup = configuration(tree["strategy.toml"]).warmup
+        start = max(len(days) - LOOK_BACK, min(warmup, len(days) - 1))
+        return days[start]
+
+    def _replay(self, tree: Tree, first: date, today: date) -> Replayed:
+        known, sizes = self.tape.until(today), _Sizes()
+        cadence = configuration(tree["strategy.toml"]).cadence
+        terms = replace(self.terms, cadence=cadence, revision="replay")
+        with started(self.workers, tree) as worker:
+            result = replay(known.sessions(), worker, terms, from_day=first, on_record=sizes.see)
+        return Replayed(result, sizes.participation, sizes.names)
+
+
+@contextmanager
+def started(workers: Workers, tree: Tree) -> Iterator[StrategyWorker]:
+    """Start a worker on a tree that is in no repository."""
+    with tempfile.TemporaryDirectory(prefix="oomrl-tree-") as place:
+        folder = Path(place)
+        folder.chmod(0o755)
+        for path, data in tree.items():
+            if path.split("/")[0] in WORKER_VIEW:
+                target = folder / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+        try:
+            worker = workers.start(folder)
+        except StrategyFailure as failure:
+            yield _Failed(failure)
+            return
+        try:
+            yield worker
+        finally:
+            worker.close()
+
+
+class _Failed:
+    """A worker that could not be started: it fails at its first session."""
+
+    def __init__(self, failure: StrategyFailure) -> None:
+        self.failure = failure
+
+    def show(self, session: Session) -> None:
+        raise self.failure
+
+    def decide(self, portfolio: Portfolio) -> Decided:
+        raise self.failure
+
+    def close(self) -> None:
+        return
+
+
+class _Sizes:
+    """Gather the largest share of a session's volume asked for, and the mean number of names held."""
+
+    def __init__(self) -> None:
+        self.participation = 0.0
+        self._goal = self._held = self._sessions = 0
+
+    @property
+    def names(self) -> float:
+        return self._held / self._sessions if self._sessions else 0.0
+
+    def see(self, record: SessionRecord) -> None:
+        self._sessions += 1
+        self._held += self._goal
+        sized, batch = record.sized, record.execution.orders
+        if sized is not None and sized.goals is not None:
+            self._goal = int(np.count_nonzero(sized.goals.limited > 0))
+        if len(batch):
+            volume = record.bar.volume[record.order_rows]
+            asked = np.abs(batch.shares) / np.maximum(volume, 1.0)
+            self.participation = max(self.participation, float(np.minimum(asked, 1.0).max()))
+
+
+def _window(name: str, held_back: bool, one: Replayed, other: Replayed, split: date) -> Window | None:
+    """Cut the sessions before `split` (held back) or from it on (shown) out of two replays of one span."""
+    days = one.result.days[1:]
+    chosen = np.array([(day < split) == held_back for day in days], dtype=bool)
+    if not chosen.any():
+        return None
+    return Window(
+        name=name,
+        held_back=held_back,
+        days=tuple(day for day, take in zip(days, chosen, strict=True) if take),
+        candidate=_track(one, chosen),
+        incumbent=_track(other, chosen),
+        benchmark=one.result.benchmark[1:][chosen],
+    )
+
+
+def _track(replayed: Replayed, chosen: np.ndarray) -> Track:
+    result = replayed.result
+    equity = np.maximum(result.equity[:-1], 0.01)
+    return Track(
+        returns=result.returns[chosen],
+        friction=(result.friction[1:] / equity)[chosen],
+        exposure=result.exposure[1:][chosen],
+        traded=(result.traded[1:] / equity)[chosen],
+        participation=replayed.participation,
+        names=replayed.names,
+        failures=int(result.failure is not None),
+    )
+
+
+class _Scheduled:
+    """A worker that changes hands: shows every session to all, and asks the one whose time it is, at its cadence."""
+
+    def __init__(self, turns: Sequence[tuple[date, StrategyWorker, Cadence]]) -> None:
+        self._turns = turns
+        self._last: date | None = None
+        self._new_week = False
+
+    def show(self, session: Session) -> None:
+        for _, worker, _ in self._turns:
+            worker.show(session)
+        self._new_week = self._last is None or self._last.isocalendar()[:2] != session.day.isocalendar()[:2]
+        self._last = session.day
+
+    def decide(self, portfolio: Portfolio) -> Decided:
+        _, worker, cadence = [turn for turn in self._turns if turn[0] <= portfolio.day][-1]
+        return worker.decide(portfolio) if cadence is Cadence.DAILY or self._new_week else Hold()
+
+    def close(self) -> None:
+        return

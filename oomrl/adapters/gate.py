@@ -1,0 +1,152 @@
+"""The gate of the loop: guardrails' verdict on the patches, and the promotion rule as its last judge."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import date, datetime
+from typing import Any
+
+from guardrails.environment import GateEnvironment
+from guardrails.gate import check
+from guardrails.policy import parse_policy
+from guardrails.tree import Tree
+from guardrails.verdict import Verdict
+from oomrl.adapters.counterfactual import Counterfactual
+from oomrl.adapters.database import Store
+from oomrl.adapters.environments import Environments
+from oomrl.adapters.patches import result_of
+from oomrl.adapters.repository import Repository
+from oomrl.domain.promotion import Decision
+from oomrl.domain.records import Proposal, StoredVerdict
+
+SCHEMA = "oomrl.verdict/1"
+
+
+class StrategyGate:
+    """Implement `oomrl.stages.Gate`."""
+
+    def __init__(
+        self,
+        run: str,
+        store: Store,
+        repository: Repository,
+        counterfactual: Counterfactual,
+        environments: Environments,
+        secret: bytes,
+        now: Callable[[], datetime],
+    ) -> None:
+        self.run, self.store, self.repository, self.counterfactual = run, store, repository, counterfactual
+        self.environment = GateEnvironment(environments.gate, environments.worker)
+        self.secret, self.now = secret, now
+        self._cache: dict[str, Any] = {}
+
+    def judge(self, proposal: Proposal, today: date) -> StoredVerdict:
+        """Judge the ordered pair on the deployed tree, with nothing later than today."""
+        files = self.repository.tree(proposal.base_revision)
+        base, policy = Tree(files), parse_policy(files["policy.toml"])
+        with self.store.read() as view:
+            diagnostic = view.losses.diagnostic(self.run, proposal.diagnostic)
+        assert diagnostic is not None, f"Expected the diagnostic of {proposal.id} to be stored"
+        window: Mapping[str, Any] = diagnostic.payload["window"]  # type: ignore[assignment]
+        promotion = _Promotion(self.counterfactual, date.fromisoformat(window["first"]), today, proposal.attempt)
+        asked: dict[str, Any] = {
+            "secret": hmac.new(self.secret, proposal.diagnostic.encode(), hashlib.sha256).digest(),
+            "attempt": proposal.attempt,
+            "environment": self.environment,
+            "cache": self._cache,
+        }
+        verdicts: dict[str, Verdict] = {}
+        tests = proposal.tests_patch.encode()
+        if tests:
+            verdicts["tests"] = check(base, tests, "tests", policy, **asked)
+        if all(verdict.allowed for verdict in verdicts.values()):
+            verdicts["logic"] = check(
+                base,
+                proposal.logic_patch.encode(),
+                "logic",
+                policy,
+                after=tests or None,
+                extra_judges=[promotion],
+                **asked,
+            )
+        return self._stored(proposal, verdicts, promotion.decision, base)
+
+    def _stored(
+        self, proposal: Proposal, verdicts: Mapping[str, Verdict], decision: Decision | None, base: Tree
+    ) -> StoredVerdict:
+        outcome = next((v.decision for v in verdicts.values() if not v.allowed), "pass")
+        if outcome == "pass" and (decision is None or not decision.promoted):
+            outcome = "refuse"
+        told = [line for verdict in verdicts.values() for line in _told(verdict)]
+        if decision is not None:
+            seen = decision.for_proposer()
+            told += seen["refusals"]
+            if not seen["held_back_passed"]:
+                told.append("held-back windows: no")
+        result = ""
+        if outcome == "pass":
+            changes = result_of(dict(base), proposal)
+            result = self.repository.preview(proposal.base_revision, _changed(base, changes))
+        steady = {name: json.loads(verdict.canonical_json()) for name, verdict in verdicts.items()}
+        promotion = None if decision is None else _plain(asdict(decision))
+        digest = hashlib.sha256(
+            json.dumps({"phases": steady, "promotion": promotion, "outcome": outcome}, sort_keys=True).encode()
+        ).hexdigest()
+        payload = {
+            "schema": SCHEMA,
+            "outcome": outcome,
+            "phases": {name: verdict.to_json() for name, verdict in verdicts.items()},
+            "promotion": promotion,
+            "proposer_view": told,
+        }
+        return StoredVerdict(
+            digest=digest,
+            proposal=proposal.id,
+            run=self.run,
+            outcome=outcome,
+            base_tree=self.repository.tree_id(proposal.base_revision),
+            result_tree=result,
+            payload=payload,
+            at=self.now(),
+        )
+
+
+class _Promotion:
+    """The promotion rule as a judge of guardrails: a reason to refuse or none, and evidence."""
+
+    name = "promotion"
+
+    def __init__(self, counterfactual: Counterfactual, loss_first: date, today: date, attempt: int) -> None:
+        self.counterfactual, self.loss_first, self.today, self.attempt = counterfactual, loss_first, today, attempt
+        self.decision: Decision | None = None
+
+    def __call__(self, base: Tree, result: Tree, phase: str) -> tuple[str, Mapping[str, Any]]:
+        self.decision = self.counterfactual.judge(base, result, self.loss_first, self.today, self.attempt)
+        reason = "; ".join(f"{r.code.value} ({r.window}): {r.message}" for r in self.decision.refusals)
+        return reason, _plain(asdict(self.decision))
+
+
+def _told(verdict: Verdict) -> list[str]:
+    view = verdict.proposer_view()
+    lines = [f"{f['code']} {f['path']}:{f['line']} {f['reason']} {f['fix']}".strip() for f in view["findings"]]
+    return lines + (["hidden checks: no"] if view["hidden_checks_failed"] else [])
+
+
+def _changed(base: Mapping[str, bytes], result: Mapping[str, bytes]) -> dict[str, bytes | None]:
+    changes: dict[str, bytes | None] = {path: data for path, data in result.items() if base.get(path) != data}
+    return changes | {path: None for path in base if path not in result}
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON-able values; numbers that are not finite as null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    return value

@@ -1,0 +1,114 @@
+"""What a person watches while a run goes on, and reads when it is over."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from oomrl.domain.account import SessionRecord
+from oomrl.domain.capital import Capital
+from oomrl.domain.loss import Loss
+from oomrl.domain.records import Deployment, DeploymentKind, Proposal, StoredDiagnostic, StoredVerdict
+from oomrl.judging import Judge
+
+#: Everything that is no result goes to standard error.
+console = Console(stderr=True, highlight=False)
+
+
+class Watching:
+    """A progress bar with a line for each event. Implements `oomrl.stages.Watcher`."""
+
+    def __init__(self, total: int, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.day: date | None = None
+        self._year = 0
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total} sessions"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=quiet or not sys.stderr.isatty(),
+        )
+        self._task = self._bar.add_task("simulate", total=total)
+
+    def expect(self, total: int) -> None:
+        """Say how many sessions there are in all."""
+        self._bar.update(self._task, total=total)
+
+    def __enter__(self) -> Watching:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def closed(self, record: SessionRecord, capital: Capital, loss: Loss | None) -> None:
+        self.day = record.day
+        self._bar.update(self._task, advance=1, description=f"{record.day} ${record.equity:,.0f}")
+        if not sys.stderr.isatty() and record.day.year != self._year:
+            self._year = record.day.year
+            self._say(f"{record.day}  equity ${record.equity:,.2f}  {capital.state.value}")
+        if loss is not None:
+            self._say(f"loss      {loss.trigger.value}: {loss.evidence}")
+
+    def diagnosed(self, loss: Loss, diagnostic: StoredDiagnostic) -> None:
+        if diagnostic.status == "open":
+            self._say(f"diagnosed {diagnostic.payload['diagnostics']['root_cause']}: {diagnostic.mandate}")  # type: ignore[index]
+        else:
+            self._say("diagnosed the market fell and the strategy shared it: no patch is demanded")
+
+    def proposed(self, proposal: Proposal) -> None:
+        what = proposal.explanation.strip().splitlines()
+        self._say(f"proposed  attempt {proposal.attempt} by {proposal.author}: {what[0] if what else ''}"[:160])
+
+    def judged(self, proposal: Proposal, verdict: StoredVerdict) -> None:
+        told = verdict.payload.get("proposer_view") or []
+        self._say(f"gate      {verdict.outcome}: {'; '.join(map(str, told))[:200]}")  # type: ignore[call-overload]
+
+    def deployed(self, deployment: Deployment) -> None:
+        if deployment.kind is not DeploymentKind.START:
+            self._say(f"{deployment.kind.value:9} revision {deployment.revision[:12]}: {deployment.reason}")
+
+    def tripwire(self, deployment: Deployment, judge: Judge) -> str | None:
+        return None
+
+    def _say(self, text: str) -> None:
+        if not self.quiet:
+            self._bar.console.print(Text(f"{self.day or ''} {text}"))
+
+
+def summary(result: dict[str, Any]) -> Table:
+    """Return the closing table: the run, the untouched incumbent and the controls side by side."""
+    table = Table(title="Simulated results (no evidence of live performance)", title_style="bold")
+    rows = {"run": result, "incumbent": result["incumbent"], **result["controls"]}
+    table.add_column("")
+    for name in rows:
+        table.add_column(name, justify="right")
+    lines = (
+        ("final equity", "final_equity", "${:,.0f}", None),
+        ("annualised return", "annualised_return", "{:.1%}", "annualised_return_ci"),
+        ("Sharpe ratio", "sharpe", "{:.2f}", "sharpe_ci"),
+        ("max drawdown", "max_drawdown", "{:.1%}", "max_drawdown_ci"),
+        ("turnover a year", "turnover", "{:.1f}x", None),
+        ("friction, bps a side", "friction_bps", "{:.1f}", None),
+        ("uplift of Sharpe since deployment", "uplift_sharpe", "{:+.2f}", "uplift_ci"),
+    )
+    for label, key, form, interval in lines:
+        cells = []
+        for figures in rows.values():
+            value = figures.get(key)
+            cell = "-" if value is None else form.format(value)
+            bounds = figures.get(interval) if interval else None
+            if bounds and None not in bounds:
+                cell += "\n[" + ", ".join(form.format(bound) for bound in bounds) + "]"
+            cells.append(Text(cell))
+        table.add_row(label, *cells)
+    return table

@@ -1,0 +1,157 @@
+"""`oomrl simulate`: the whole loop over a tape under a virtual clock."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import click
+
+from oomrl import bootstrap
+from oomrl.adapters.outcome import Outcome, outcome
+from oomrl.cli.console import Watching, console, summary
+from oomrl.errors import Mistake
+from oomrl.settings import load
+from oomrl.stages import Waiting
+
+
+class Day(click.ParamType):
+    """A date as YYYY-MM-DD."""
+
+    name = "date"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"Expected a date as YYYY-MM-DD, was {value!r}", param, ctx)
+
+
+@click.command()
+@click.option(
+    "--tape", default="builtin", show_default=True, help="A built-in name, a Parquet file or a folder of CSVs."
+)
+@click.option("--from", "from_day", type=Day(), help="First day of trading; everything before is shown, not traded.")
+@click.option("--to", "to_day", type=Day(), help="Last day.")
+@click.option("--start", default="shipped", show_default=True, help="shipped, phase1, or a patch file.")
+@click.option("--model", type=click.Choice(["offline", "manual", "openai"]), default="offline", show_default=True)
+@click.option("--reviewer", type=click.Choice(["auto", "person"]), default="auto", show_default=True)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True)
+@click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
+@click.option("--unmasked", is_flag=True, help="Show real names and dates to the model; the result is labelled so.")
+@click.option("--fresh", is_flag=True, help="Forget an earlier run in the same state directory.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def simulate(
+    tape: str,
+    from_day: date | None,
+    to_day: date | None,
+    start: str,
+    model: str,
+    reviewer: str,
+    seed: int,
+    state: Path,
+    settings_file: Path | None,
+    unmasked: bool,
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """Run the whole loop over a tape under a virtual clock.
+
+    The same command goes on where it was killed, or where it waited for a person. Results are simulated.
+    """
+    begun = time.monotonic()
+    settings = load(settings_file, {"model": {"provider": model}, "loop": {"reviewer": reviewer}})
+    if fresh:
+        forget(state)
+    asked = bootstrap.Simulation(
+        state=state,
+        settings=settings,
+        tape=tape,
+        from_day=from_day,
+        to_day=to_day,
+        start=start,
+        seed=seed,
+        unmasked=unmasked,
+    )
+    watching = Watching(0, quiet=as_json)
+    made = bootstrap.assemble(asked, watching)
+    watching.expect(sum(day >= made.start_day for day in made.tape.days))
+    with made.store, watching:
+        waiting = made.loop.run()
+        if waiting is not None:
+            say_waiting(waiting, state, as_json)
+            return
+        found = outcome(
+            made.run,
+            made.store,
+            made.repository,
+            made.counterfactual,
+            made.inverse,
+            made.start_day,
+            settings.account.endowment,
+            settings.account.riskless_rate,
+            seed,
+        )
+    seconds = time.monotonic() - begun
+    result = found.result | {
+        "unmasked": unmasked,
+        "audit_head": made.audit.head().text(),
+        "wall_seconds": round(seconds, 2),
+        "sessions_per_second": round(found.result["sessions"] / seconds, 1),
+    }
+    picture(found, made, state)
+    show(result, state, as_json)
+
+
+def forget(state: Path) -> None:
+    """Remove an earlier run, and nothing that is not one."""
+    if not state.exists():
+        return
+    if any(state.iterdir()) and not (state / "oomrl.db").is_file():
+        raise Mistake(f"Expected {state} to hold an earlier run, was another folder. Name another --state.")
+    for path in state.rglob("*"):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+    shutil.rmtree(state)
+
+
+def say_waiting(waiting: Waiting, state: Path, as_json: bool) -> None:
+    """Say what a person has to do before the same command can go on."""
+    if as_json:
+        click.echo(json.dumps({"waiting": waiting.what, "subject": waiting.subject}))
+    ways = {
+        "prompt": f"Answer it with: oomrl reply {waiting.subject} FILE --state {state}",
+        "review": f"Decide with: oomrl review show {waiting.subject} --state {state}",
+    }
+    console.print(f"Waiting for a {waiting.what}: {waiting.subject}\n{ways[waiting.what]}\nThen run the same command.")
+
+
+def picture(found: Outcome, made: bootstrap.Assembled, state: Path) -> None:
+    """Draw the equity curves into the state directory."""
+    from oomrl.adapters.reports import draw_run
+
+    draw_run(found, made.store, made.run, state / "reports")
+
+
+def show(result: dict[str, Any], state: Path, as_json: bool) -> None:
+    """Print the result."""
+    if as_json:
+        click.echo(json.dumps(result, indent=2))
+        return
+    console.print(summary(result))
+    verdicts = result["verdicts"]
+    console.print(
+        f"{result['losses']} losses, {result['proposals']} proposals ({verdicts['refuse']} refused, "
+        f"{verdicts['pass']} passed), {result['deployments']} deployments; {result['orders']} orders, "
+        f"{result['fills']} fills in {result['sessions']} sessions, {result['wall_seconds']} s."
+    )
+    if result["halted"] or result["state"] == "out_of_money":
+        console.print(f"Trading ended {result['state']}: only a person lets it go on.")
+    console.print(f"Pictures: {state / 'reports'}. Audit chain: `oomrl audit verify --state {state}`.")

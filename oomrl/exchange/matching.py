@@ -198,8 +198,8 @@ class _Book:
             return
         reference = prices[which]
         values = self._bought(which, reference, self.left[which])
-        total = np.cumsum(values[4] + values[5] if self.charge_fees else values[4])
-        paid = int(np.searchsorted(total, self.cash, side="right"))
+        total = (values[4] + values[5] if self.charge_fees else values[4]).cumsum()
+        paid = int(total.searchsorted(self.cash, side="right"))
         if paid:
             self.cash -= float(total[paid - 1])
             self.left[which[:paid]] = 0.0

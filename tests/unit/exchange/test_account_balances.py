@@ -87,7 +87,7 @@ class Rig:
         return record
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SEEDS, RULES, LIMITS, FRICTION, st.sampled_from([0.0, 1.0]))
 def test_the_books_balance_at_every_close(
     seed: int, rules: AccountRules, limits: Limits, friction: Friction, recovery: float

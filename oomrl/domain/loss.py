@@ -153,6 +153,11 @@ class Loss:
     evidence: str
 
     @property
+    def statistic(self) -> float:
+        """What the test of `trigger` measured."""
+        return self.statistics[self.trigger]
+
+    @property
     def id(self) -> str:
         """The same loss has the same id in every run."""
         return "loss-" + hashlib.sha256(f"{self.day}|{self.cause_key}".encode()).hexdigest()[:16]

@@ -56,6 +56,30 @@ class Track:
     names: float = 0.0
     failures: int = 0
 
+    @classmethod
+    def of(
+        cls,
+        equity: Floats,
+        capital: float,
+        friction: Floats,
+        exposure: Floats,
+        traded: Floats,
+        suspected: Floats,
+        *,
+        participation: float = 0.0,
+        names: float = 0.0,
+        failures: int = 0,
+    ) -> Track:
+        """Make a track from a replay's dollars (sessions,) at each close; `capital` is the equity before the first.
+
+        `suspected` are dollars of suspected unrecorded corporate actions, which are no result of the strategy.
+        """
+        before = np.concatenate([[capital], equity[:-1]])
+        if np.any(before <= 0):
+            raise ValueError("Expected equity above 0 before each session, was a session without")
+        returns = (equity - before - suspected) / before
+        return cls(returns, friction / before, exposure, traded / before, participation, names, failures)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:

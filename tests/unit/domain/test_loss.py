@@ -85,6 +85,7 @@ def test_friction_above_the_assumed_is_found_by_a_cumulative_sum() -> None:
     assert loss is not None
     assert loss.trigger is Trigger.EXECUTION_DECAY
     assert loss.sessions <= 12
+    assert loss.statistic == loss.statistics[Trigger.EXECUTION_DECAY] > loss.threshold
 
 
 def test_a_slow_bleed_beyond_the_market_is_found() -> None:

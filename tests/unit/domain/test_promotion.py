@@ -262,3 +262,13 @@ def test_windows_of_unequal_columns_are_refused() -> None:
         replace(made, benchmark=made.benchmark[1:])
     with pytest.raises(ValueError, match="finite"):
         replace(made, candidate=replace(made.candidate, returns=np.full(LOSS, np.nan)))
+
+
+def test_a_track_is_made_of_a_replays_dollars() -> None:
+    cost, none = np.array([1.0, 1.1]), np.zeros(2)
+    made = Track.of(np.array([110.0, 99.0]), 100.0, cost, np.ones(2), np.array([10.0, 0.0]), np.array([0.0, -5.5]))
+    np.testing.assert_allclose(made.returns, [0.1, -0.05])
+    np.testing.assert_allclose(made.friction, [0.01, 0.01])
+    np.testing.assert_allclose(made.traded, [0.1, 0.0])
+    with pytest.raises(ValueError, match="above 0"):
+        Track.of(np.array([0.0, 1.0]), 100.0, none, none, none, none)

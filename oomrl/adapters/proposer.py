@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 
 from guardrails.policy import parse_policy
-
 from oomrl.adapters import patches
 from oomrl.adapters.database import Store
 from oomrl.adapters.manual_model import ManualModel

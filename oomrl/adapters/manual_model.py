@@ -29,10 +29,10 @@ class ManualModel:
     def answer(self, prompt_id: str, role: str, prompt: str, context: Context) -> Reply | None:
         """Return the reply that was given by command; write the prompt down and return None before it."""
         place = self._prompts / f"{_checked(prompt_id)}.md"
-        if not place.is_file() or place.read_text("utf-8") != prompt:
+        if not place.is_file() or place.read_bytes() != prompt.encode():
             _write(place, prompt)
         reply = self._replies / f"{prompt_id}.md"
-        return Reply(reply.read_text("utf-8"), self.name) if reply.is_file() else None
+        return Reply(reply.read_bytes().decode("utf-8"), self.name) if reply.is_file() else None
 
     def waiting(self) -> list[str]:
         """Return the ids of the prompts without a reply, in alphabetical order."""

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from json import JSONDecodeError
 from typing import Any, Literal
 
 import openai
@@ -145,7 +146,7 @@ class OpenAIModel:
                 if error.status_code not in PASSING or error.code == "insufficient_quota":
                     raise Mistake(f"The model endpoint refused the request: {self._said(error)}") from None
                 trouble, wanted = self._said(error), _retry_after(error)
-            except (openai.APIConnectionError, openai.APIResponseValidationError, _NoReply) as error:
+            except (openai.APIConnectionError, openai.APIResponseValidationError, JSONDecodeError, _NoReply) as error:
                 trouble, wanted = self._said(error), None
             if number < self.endpoint.tries:
                 most = min(self.endpoint.first_wait * 2 ** (number - 1), self.endpoint.longest_wait)

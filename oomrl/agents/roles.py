@@ -50,9 +50,9 @@ CHARACTERS_A_TOKEN = 3
 class Assignment:
     """All that a role may see. Nothing in it is a secret, a hidden case or later than the diagnostic.
 
-    `diagnostic` is the JSON object, masked already where it must be; `sources` the files that the role reads, by path, the ones that decided first;
-    `rules` what the gate enforces, one sentence each; `tests` the locked tests' names with what they demand;
-    `patch` the diff under criticism; `comments` what a reviewer asked for.
+    `diagnostic` is the JSON object, masked already where it must be; `sources` the files that the role reads, by
+    path, the ones that decided first; `rules` what the gate enforces, one sentence each; `tests` the locked tests'
+    names with what they demand; `patch` the diff under criticism; `comments` what a reviewer asked for.
     """
 
     diagnostic: Mapping[str, Any]

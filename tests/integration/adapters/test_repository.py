@@ -191,7 +191,9 @@ _NAMES = st.from_regex(r"\A[a-z]{1,3}(/[a-z]{1,3})?\.py\Z")
 
 @settings(max_examples=15, deadline=None)
 @given(st.dictionaries(_NAMES, st.binary(max_size=50), min_size=1, max_size=5), st.data())
-def test_any_tree_comes_back_to_the_byte(tmp_path_factory: pytest.TempPathFactory, tree: dict[str, bytes], data: st.DataObject) -> None:  # fmt: skip
+def test_any_tree_comes_back_to_the_byte(
+    tmp_path_factory: pytest.TempPathFactory, tree: dict[str, bytes], data: st.DataObject
+) -> None:
     repository = Repository.create(tmp_path_factory.mktemp("any") / "strategy", tree, "Start", AT)
     assert repository.tree(repository.head()) == tree
     changes = data.draw(st.dictionaries(_NAMES, st.binary(max_size=50), max_size=3))

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - rows of a table
+# ruff: noqa: E501, W293 - rows of a table, whose blanks count
 """The corpus of replies: what models write, and what must become of it.
 
 Each case is (name, reply, expected kind, expected problem, words that the repairs must hold, files afterwards). For a

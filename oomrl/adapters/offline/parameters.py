@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Value = int | float | str | bool
@@ -36,10 +36,9 @@ def write(text: str, key: str, value: Value) -> str:
             here = header[1].strip().replace('"', "")
         found = re.fullmatch(rf"(\s*{re.escape(name)}\s*=\s*)([^#]*?)(\s*(?:#.*)?)", line)
         if found and here == section:
-            lines[at] = f"{found[1]}{_literal(value)}{found[3]}"
-            changed = "\n".join(lines)
-            expected = read(text) | {key: value}
-            if read(changed) == expected:
+            changed = "\n".join([*lines[:at], f"{found[1]}{_literal(value)}{found[3]}", *lines[at + 1 :]])
+            # The line may stand inside a string: only a change of this key, and of no other, counts.
+            if read(changed) == read(text) | {key: value}:
                 return changed
     raise KeyError(key)
 
@@ -85,6 +84,28 @@ def moved(old: Value, move: Move, bound: Mapping[str, object]) -> Value | None:
     else:
         new = float(f"{new:.6g}")
     return None if new == old else new
+
+
+def moved_all(text: str, moves: Sequence[Move], bounds: Mapping[str, Mapping[str, object]]) -> tuple[str, list[str]]:
+    """Return the settings after all moves that change something, and each change in words.
+
+    A key without a bound is not touched: the policy does not let it move. The warm-up follows the longest window.
+    """
+    notes = []
+    for move in (*moves, None):
+        values = read(text)
+        if move is None:
+            longest = max((v for k, v in values.items() if k.endswith("_window") and isinstance(v, int)), default=0)
+            move = Move("strategy.warmup", longest + 1, "up")
+            if not any(note.split(":")[0].endswith("_window") for note in notes):
+                break
+        if move.key not in values or move.key not in bounds:
+            continue
+        new = moved(values[move.key], move, bounds[move.key])
+        if new is not None:
+            notes.append(f"{move.key}: {values[move.key]} to {new}")
+            text = write(text, move.key, new)
+    return text, notes
 
 
 def _number(value: object, missing: float) -> float:

@@ -25,6 +25,7 @@ class Names:
     decorators: frozenset[str]
     test_decorators: frozenset[str]
     constant_calls: frozenset[str]
+    plain_words: frozenset[str]
     plain_nodes: frozenset[str]
     modules: dict[str, frozenset[str]]
 

@@ -38,6 +38,7 @@ STAGE_NAME = re.compile(
     r"|under_test|account_(id|number|no)|(running_)?pytest\w*|unittest|simulated|sandboxed)",
     re.IGNORECASE,
 )
+TICKER = re.compile(r"[A-Z]{1,5}([./-][A-Z]{1,2})?")
 ACCOUNT = re.compile(r"PA[0-9A-Z]{8,12}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-.*", re.ASCII)
 HOOK = re.compile(r"pytest\w+|collect_ignore\w*|(setup|teardown)_(module|function)|load_tests")
 CALENDAR = re.compile(r"(?<!\d)(19|20)\d{2}([-/.]\d{1,2}([-/.]\d{1,2})?|[01]\d[0-3]\d)(?!\d)")
@@ -45,6 +46,7 @@ DATE_WORD = re.compile(
     r"(^|_)(date|dates|day|days|year|month|week|weekday|today|now|session|ordinal|timestamp|time)(_|s?$)",
     re.I,
 )
+YEAR_WORD = re.compile(r"(^|_)(date|year)s?($|_)", re.I)
 
 
 def judge_source(module: Module, data: bytes, index: Index, policy: Policy, form: Form = "code") -> list[Finding]:
@@ -66,6 +68,7 @@ class _Judge:
         self.own: list[str] = []
         self.docstrings: set[int] = set()
         self.seeded: set[int] = set()
+        self.dated = any(YEAR_WORD.search(word) for node in ast.walk(module.tree) for word in _words(node))
         self.imports: dict[str, Reference] = {}
         granted = policy.tests.imports if form == "test" else policy.code.imports
         self.allowed = {name: self.names.allowed(name, listed) for name, listed in granted.items()}
@@ -643,8 +646,11 @@ class _Judge:
         """Judge a string where code compares or looks up with it."""
         for item in ast.walk(node):
             text = item.value if isinstance(item, ast.Constant) else None
-            if self.form == "code" and isinstance(text, str) and STAGE.fullmatch(text.strip()):
-                self.find("GR231", item, f"{text!r}")
+            if self.form == "code" and isinstance(text, str):
+                if STAGE.fullmatch(text.strip()):
+                    self.find("GR231", item, f"{text!r}")
+                elif TICKER.fullmatch(text) and text not in self.names.plain_words:
+                    self.find("GR233", item, f"{text!r}")
 
     def _on_BinOp(self, node: ast.BinOp) -> None:
         folded = _folded(node)
@@ -666,19 +672,22 @@ class _Judge:
             self._telling(side)
         words = {w for side in sides for item in ast.walk(side) for w in _words(item)}
         numbers = {item.value for side in sides for item in ast.walk(side) if isinstance(item, ast.Constant)}
-        dated = self.form == "code" and any(DATE_WORD.search(word) for word in words)
-        if dated and any(isinstance(value, int) and value >= 1900 for value in numbers):
-            self.find("GR232", node, "a date against a constant")
+        near = any(DATE_WORD.search(word) for word in words)
+        for value in numbers if self.form == "code" else ():
+            if isinstance(value, int) and ((near and value >= 1900) or (self.dated and _calendar(value))):
+                self.find("GR232", node, f"a comparison with {value}")
+            exact = any(isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for op in node.ops)
+            if exact and isinstance(value, float) and len(re.sub(r"\D", "", repr(value)).strip("0")) > 3:
+                self.find("GR234", node, f"a value recalled to the digit, {value}")
         self.children(node)
 
     def _collection(self, node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> None:
         items = node.keys if isinstance(node, ast.Dict) else node.elts
         if len(items) > self.policy.limits.literal_items:
             self.find("GR234", node, f"{len(items)}", f"at most {self.policy.limits.literal_items} items")
-        if isinstance(node, ast.Dict):
-            for key in node.keys:
-                if key is not None:
-                    self._telling(key)
+        for item in items:
+            if isinstance(item, ast.Constant):
+                self._telling(item)
         self.children(node)
 
     _on_List = _on_Tuple = _on_Set = _on_Dict = _collection
@@ -740,6 +749,11 @@ def _repeated(node: Function) -> int:
         isinstance(item, (ast.Assign, ast.AugAssign)) and isinstance(item.value, ast.Constant)
         for item in _walk(node.body)
     )
+
+
+def _calendar(value: int) -> bool:
+    """Say whether a number can be a year, a date written together, or an ordinal of these times."""
+    return 1900 <= value <= 2100 or 19_000_101 <= value <= 21_001_231 or 693_000 <= value <= 767_000
 
 
 def _words(node: ast.AST) -> list[str]:

@@ -55,8 +55,8 @@ def test_a_policy_says_everything_it_must(old: bytes, new: bytes, said: str) -> 
 
 
 STEERING = """
-conftest.py setup.py sitecustomize.py usercustomize.py pytest.ini .pytest.ini pyproject.toml setup.cfg tox.ini
-.coveragerc .coveragerc.toml .coverage requirements.txt requirements-dev.in constraints.txt Pipfile Pipfile.lock
+conftest.py setup.py sitecustomize.py usercustomize.py pytest.ini .pytest.ini pyproject.toml setup.cfg
+tox.ini .coveragerc .coveragerc.toml .coverage requirements.txt requirements-dev.in constraints.txt Pipfile Pipfile.lock
 poetry.lock uv.lock policy.toml a.pth a.pyc a.so a.pyd a.pkl a.npy a.json a.csv a.parquet a.sh .gitattributes
 .gitmodules .env noxfile.py CONFTEST.PY Makefile ruff.toml mypy.ini __main__.py
 """

@@ -9,8 +9,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import sys
 import time
+from concurrent.futures import Executor, ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -41,13 +44,13 @@ def published() -> dict[str, Any]:
     return answer
 
 
-def measure(arenas: list[str], size: int, first: int) -> list[tuple[Ordering, list[Any]]]:
+def measure(arenas: list[str], size: int, first: int, executor: Executor) -> list[tuple[Ordering, list[Any]]]:
     """Return ordering and semantic checks of each arena, on training and on held-out seeds."""
     results = []
     for name in arenas:
         arena = find(name)
         for split in ("train", "held_out"):
-            order = ordering(arena, split, size, first)
+            order = ordering(arena, split, size, first, executor)
             checks = semantic_checks(arena, measured=order) if split == "train" else []
             results.append((order, checks))
             _show(order, checks)
@@ -60,6 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", type=int, default=24, help="seeds for each arena and split")
     parser.add_argument("--seed", type=int, default=0, help="offset of the first seed in each split")
     parser.add_argument("--arena", action="append", choices=QUALIFYING, help="all by default")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--out", type=Path, default=Path("build/campaigns"))
     options = parser.parse_args(arguments)
     started = time.monotonic()
@@ -67,7 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
     _say("First committee, mean over four tasks, seeds 7, 11, 13")
     for name, told in scores.items():
         _say(f"  {name:20s} {told['score']:.4f}   published {PUBLISHED[name]:.4f}")
-    results = measure(options.arena or list(QUALIFYING), options.size, options.seed)
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as executor:
+        results = measure(options.arena or list(QUALIFYING), options.size, options.seed, executor)
     exact = all(round(told["score"], 4) == PUBLISHED[name] for name, told in scores.items())
     passed = exact and all(order.holds and all(c.passed for c in checks) for order, checks in results)
     record = {

@@ -132,6 +132,10 @@ def main() -> None:
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
     if os.getppid() != configuration["parent"] and configuration["parent"]:
         os._exit(70)
+    # Here and not by a shell: dash knows no descriptor above 9, and a busy service has many.
+    if configuration["channel"] != 3:
+        os.dup2(configuration["channel"], 3)
+        os.close(configuration["channel"])
     if os.geteuid() == 0:
         _drop_capabilities()
     _limit(configuration["limits"])

@@ -132,6 +132,7 @@ class Sandbox:
         namespaces = self.profile == "S3"
         configuration = {
             "parent": 0 if namespaces else os.getpid(),
+            "channel": theirs.fileno(),
             "limits": asdict(limits),
             "readable": [*SYSTEM, *folders],
             "writable": ["/dev/null", *map(str, writable)],
@@ -142,9 +143,7 @@ class Sandbox:
         command = [*_bubblewrap(folders, list(map(str, writable))), *inner] if namespaces else inner
         with theirs:
             process = subprocess.Popen(
-                ["/bin/sh", "-c", f'exec "$@" 3<&{theirs.fileno()} {theirs.fileno()}<&-', "sandbox", *command]
-                if theirs.fileno() != 3
-                else command,
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -36,9 +36,7 @@ def test_after_a_loss_one_stops_repeats_or_changes() -> None:
     stops = habits([block(one, 1.0, -5.0), block({}, 0.0, 0.0)], 0.0).after_losses
     repeats = habits([block(one, 1.0, -5.0), block(one, 1.0, 3.0)], 0.0).after_losses
     smarter = habits([block(one, 1.0, -5.0), block(other, 1.0, 3.0)], 0.0).after_losses
-    elsewhere = habits(
-        [block(one, 1.0, -5.0), block(other, 1.0, -3.0), block(one, 1.0, 1.0)], 0.0
-    ).after_losses
+    elsewhere = habits([block(one, 1.0, -5.0), block(other, 1.0, -3.0), block(one, 1.0, 1.0)], 0.0).after_losses
     assert (stops.losses, stops.stopped) == (1, 1)
     assert (repeats.losses, repeats.repeated) == (1, 1)
     assert (smarter.losses, smarter.smarter) == (1, 1)
@@ -76,9 +74,7 @@ def test_effort_agrees_with_ranks_by_hand() -> None:
 
 
 def test_summary_of_a_model_is_plain_json() -> None:
-    episodes = [
-        habits([feature("a1", 5 + k, -1.0), feature("a2", 5, 1.0)], 0.1 * k, 100 + k) for k in range(6)
-    ]
+    episodes = [habits([feature("a1", 5 + k, -1.0), feature("a2", 5, 1.0)], 0.1 * k, 100 + k) for k in range(6)]
     found = summary(episodes)
     assert found["episodes"] == 6
     assert found["after_losses"]["losses"] == 6

@@ -160,15 +160,9 @@ arguments = st.dictionaries(
         ["weights", "gross", "invert", "lookback", "rationale", "abstain", "expression", "design", "start"]
     ),
     st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats()
-        | st.text(max_size=5)
-        | st.sampled_from(["S1", "a1"]),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["S1", "a1"]),
         lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["S1", "blend", "field"]), inner, max_size=3)
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["S1", "blend", "field"]), inner, max_size=3)
         ),
         max_leaves=6,
     ),
@@ -226,9 +220,7 @@ def test_nothing_hidden_is_shown(engine: ResearchEngine) -> None:
     for desk in DESKS:
         observation = engine.reset(LIVE, f"{desk}@small")
         hidden = engine.hidden()
-        secrets = {f"{value:.6g}" for value in hidden["hidden_returns"]} | {
-            repr(v) for v in hidden["strengths"]
-        }
+        secrets = {f"{value:.6g}" for value in hidden["hidden_returns"]} | {repr(v) for v in hidden["strengths"]}
         secrets |= {hidden["panel_digest"], json.dumps(hidden["signals"][0])}
         act = POLICIES["heuristic"](LIVE, engine)
         while not observation.done:

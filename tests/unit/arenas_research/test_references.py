@@ -34,9 +34,7 @@ def test_elastic_net_agrees_with_scikit_learn(alpha: float) -> None:
     flat = (x[rows] - x[rows].mean(axis=0)) / x[rows].std(axis=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = linear_model.ElasticNet(alpha=alpha, l1_ratio=0.5, tol=1e-12, max_iter=100_000).fit(
-            flat, y[rows]
-        )
+        theirs = linear_model.ElasticNet(alpha=alpha, l1_ratio=0.5, tol=1e-12, max_iter=100_000).fit(flat, y[rows])
     np.testing.assert_allclose(ours.coefficients, theirs.coef_, atol=1e-8)
     assert ours.intercept == pytest.approx(theirs.intercept_)
 
@@ -80,9 +78,7 @@ def test_code_that_differs_by_a_byte_is_not_ours() -> None:
     ],
 )
 def test_a_forged_first_line_is_no_key(recipe: object) -> None:
-    assert (
-        references.recognise("# reference " + json.dumps(recipe) + "\nimport os\n", ("a1", "close")) is None
-    )
+    assert references.recognise("# reference " + json.dumps(recipe) + "\nimport os\n", ("a1", "close")) is None
 
 
 def test_without_a_sandbox_other_code_is_refused_never_run() -> None:

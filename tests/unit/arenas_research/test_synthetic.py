@@ -47,9 +47,7 @@ def test_levels_grow_harder() -> None:
     means = []
     for level in LEVELS.values():
         design = Design(cost_bps=level.cost_bps, capital=level.capital)
-        means.append(
-            np.mean([scoring.ceiling_of(make_panel(s, level, null=False), design) for s in range(4)])
-        )
+        means.append(np.mean([scoring.ceiling_of(make_panel(s, level, null=False), design) for s in range(4)]))
     assert means == sorted(means, reverse=True)
     assert means[-1] > 0.5
 

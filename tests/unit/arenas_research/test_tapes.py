@@ -64,9 +64,7 @@ def test_parquet_and_csv_folder_read_the_same(parquet: Path, tmp_path: Path) -> 
         for k, name in enumerate(table["symbol"]):
             if name == symbol:
                 columns = ("date", "open", "high", "low", "close", "volume", "dividend", "split")
-                lines.append(
-                    ",".join(repr(v) if isinstance(v := table[c][k], float) else str(v) for c in columns)
-                )
+                lines.append(",".join(repr(v) if isinstance(v := table[c][k], float) else str(v) for c in columns))
         (tmp_path / f"{symbol}.csv").write_text("\n".join(lines) + "\n")
     one, other = read_tape(parquet), read_tape(tmp_path)
     assert one.symbols == other.symbols

@@ -17,7 +17,7 @@ import numpy as np
 
 from oomrl.adapters.strategies import WORKER_VIEW, Workers, configuration
 from oomrl.domain.account import Cadence, SessionRecord
-from oomrl.domain.market import Session
+from oomrl.domain.market import Floats, Session
 from oomrl.domain.promotion import Decision, Track, Window, decide
 from oomrl.domain.trading import Decision as Decided
 from oomrl.domain.trading import Hold, Portfolio
@@ -137,15 +137,22 @@ class _Failed:
 
 
 class _Sizes:
-    """Gather the largest share of a session's volume asked for, and the mean number of names held."""
+    """Gather the share of a session's volume that 99 of 100 orders stay below, and the mean number of names held.
+
+    The very largest share says more of a tape's thinnest half day than of a strategy.
+    """
 
     def __init__(self) -> None:
-        self.participation = 0.0
+        self._asked: list[Floats] = []
         self._goal = self._held = self._sessions = 0
 
     @property
     def names(self) -> float:
         return self._held / self._sessions if self._sessions else 0.0
+
+    @property
+    def participation(self) -> float:
+        return float(np.quantile(np.concatenate(self._asked), 0.99)) if self._asked else 0.0
 
     def see(self, record: SessionRecord) -> None:
         self._sessions += 1
@@ -155,8 +162,9 @@ class _Sizes:
             self._goal = int(np.count_nonzero(sized.goals.limited > 0))
         if len(batch):
             volume = record.bar.volume[record.order_rows]
-            asked = np.abs(batch.shares) / np.maximum(volume, 1.0)
-            self.participation = max(self.participation, float(np.minimum(asked, 1.0).max()))
+            traded = volume > 0
+            if traded.any():
+                self._asked.append(np.minimum(np.abs(batch.shares)[traded] / volume[traded], 1.0))
 
 
 def _window(name: str, held_back: bool, one: Replayed, other: Replayed, split: date) -> Window | None:

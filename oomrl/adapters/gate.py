@@ -1,4 +1,4 @@
-"""The gate of the loop: guardrails' verdict on the patches, and the promotion rule as its last judge."""
+"""The gate of the loop: guardrails' verdict on the patches, and the promotion rule on what they would have earned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from guardrails.environment import GateEnvironment
 from guardrails.gate import check
 from guardrails.policy import parse_policy
 from guardrails.tree import Tree
-from guardrails.verdict import Verdict
+from guardrails.verdict import Stage, Verdict
 from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.database import Store
 from oomrl.adapters.environments import Environments
@@ -24,6 +24,8 @@ from oomrl.domain.promotion import Decision
 from oomrl.domain.records import Proposal, StoredVerdict
 
 SCHEMA = "oomrl.verdict/1"
+#: Layers that read and run nothing.
+CHEAP = ("patch", "static", "protected", "lock")
 
 
 class StrategyGate:
@@ -52,28 +54,27 @@ class StrategyGate:
             diagnostic = view.losses.diagnostic(self.run, proposal.diagnostic)
         assert diagnostic is not None, f"Expected the diagnostic of {proposal.id} to be stored"
         window: Mapping[str, Any] = diagnostic.payload["window"]  # type: ignore[assignment]
-        promotion = _Promotion(self.counterfactual, date.fromisoformat(window["first"]), today, proposal.attempt)
         asked: dict[str, Any] = {
             "secret": hmac.new(self.secret, proposal.diagnostic.encode(), hashlib.sha256).digest(),
             "attempt": proposal.attempt,
             "environment": self.environment,
             "cache": self._cache,
         }
+        tests, logic = proposal.tests_patch.encode() or None, proposal.logic_patch.encode()
         verdicts: dict[str, Verdict] = {}
-        tests = proposal.tests_patch.encode()
-        if tests:
-            verdicts["tests"] = check(base, tests, "tests", policy, **asked)
-        if all(verdict.allowed for verdict in verdicts.values()):
-            verdicts["logic"] = check(
-                base,
-                proposal.logic_patch.encode(),
-                "logic",
-                policy,
-                after=tests or None,
-                extra_judges=[promotion],
-                **asked,
-            )
-        return self._stored(proposal, verdicts, promotion.decision, base)
+        # The cheap layers first, then the counterfactual, which most candidates fail, then everything again in full.
+        verdicts["logic"] = check(base, logic, "logic", policy, after=tests, layers=CHEAP, **asked)
+        if any(not stage_held(stage) for stage in verdicts["logic"].stages):
+            return self._stored(proposal, verdicts, None, base)
+        decision = self.counterfactual.judge(
+            base, result_of(dict(base), proposal), date.fromisoformat(window["first"]), today, proposal.attempt
+        )
+        if decision.promoted:
+            if tests:
+                verdicts = {"tests": check(base, tests, "tests", policy, **asked), **verdicts}
+            if not tests or verdicts["tests"].allowed:
+                verdicts["logic"] = check(base, logic, "logic", policy, after=tests, **asked)
+        return self._stored(proposal, verdicts, decision, base)
 
     def _stored(
         self, proposal: Proposal, verdicts: Mapping[str, Verdict], decision: Decision | None, base: Tree
@@ -115,19 +116,9 @@ class StrategyGate:
         )
 
 
-class _Promotion:
-    """The promotion rule as a judge of guardrails: a reason to refuse or none, and evidence."""
-
-    name = "promotion"
-
-    def __init__(self, counterfactual: Counterfactual, loss_first: date, today: date, attempt: int) -> None:
-        self.counterfactual, self.loss_first, self.today, self.attempt = counterfactual, loss_first, today, attempt
-        self.decision: Decision | None = None
-
-    def __call__(self, base: Tree, result: Tree, phase: str) -> tuple[str, Mapping[str, Any]]:
-        self.decision = self.counterfactual.judge(base, result, self.loss_first, self.today, self.attempt)
-        reason = "; ".join(f"{r.code.value} ({r.window}): {r.message}" for r in self.decision.refusals)
-        return reason, _plain(asdict(self.decision))
+def stage_held(stage: Stage) -> bool:
+    """Say whether a stage refused nothing; one that was left out decided nothing either way."""
+    return stage.status in ("pass", "off", "skipped")
 
 
 def _told(verdict: Verdict) -> list[str]:

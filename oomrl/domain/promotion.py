@@ -43,8 +43,8 @@ class Track:
     """Hold one revision's replay of one window, arrays of shape (sessions,).
 
     `returns` are simple, net of all friction; `friction` what it cost, as a fraction of equity; `exposure` the share of
-    equity invested at each close; `traded` the value traded (both sides) over equity. `participation` is the largest
-    share of a session's volume that its orders asked for, `names` the mean number of names held, `failures` how often
+    equity invested at each close; `traded` the value traded (both sides) over equity. `participation` is the share of a
+    session's volume that 99 of 100 of its orders stayed below, `names` the mean number of names held, `failures` how often
     the strategy failed.
     """
 

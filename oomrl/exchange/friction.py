@@ -41,7 +41,7 @@ class Friction:
 
     def half_spread(self, reference: Floats) -> Floats:
         """Return the half-spread a share, whole ticks >= 0, for references in ticks. Shape kept."""
-        spread = reference * (self.half_spread_bps / 1e4)
+        spread = reference * self.half_spread_bps / 1e4
         if self.min_half_spread:
             spread = np.maximum(spread, self.min_half_spread * 1e4)
         whole: Floats = np.rint(spread)

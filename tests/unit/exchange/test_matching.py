@@ -168,6 +168,13 @@ def test_concessions_never_violate_a_limit() -> None:
     assert matched.fills.spread.tolist() == [-0.1, 0.2]
 
 
+def test_a_half_spread_on_half_a_tick_rounds_as_decimals_do() -> None:
+    # 3 basis points of $2.50 are 7.5 ticks; a product in the wrong order would make 7.499... of it.
+    friction = Friction(3.0, 0, 0, 0, 0, 0, 0, 1.0)
+    matched = run(session_of((2.5, 2.5, 1.5, 2.5, 1e6)), (0, -10, None, 1.0), friction=friction)
+    assert matched.fills.spread.tolist() == [-0.0008]
+
+
 def test_fees_are_whole_cents_and_never_eat_more_than_a_sale_brings() -> None:
     friction = Friction(0.0, 0.0, 0.0, 0.0035, 0.0, 0.0000278, 0.000166, 1.0)
     matched = run(session_of(UP_FIRST, (0.0002, 0.0002, 0.0002, 0.0002, 1e9)), (0, -1000, None, 1.0), friction=friction)

@@ -20,7 +20,9 @@ Each negative part of the decomposition over the loss window is handed to causes
 Friction, bills and corporate actions recur; what markets add is mostly noise. So causes are ranked by *systematic*
 dollars: a noisy part's dollars times the positive-part James-Stein factor max(0, 1 - 1/t^2), t the part's mean over its
 standard error in the window (in a window of few sessions, the deviation of the whole record). A strategy failure ranks
-first. A fall of the market ranks first only where the loss is labelled shared, else last: no patch mends it.
+first, then a signal that the decisions prove turned round or stale: code that does not do what it declares is to be
+mended whatever it lost. A fall of the market ranks first only where the loss is labelled shared, else last: no patch
+mends it.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from enum import StrEnum
 import numpy as np
 
 from oomrl.domain.loss import FRICTION, PARTS, SESSIONS_A_YEAR, DayRecord, Loss
+from oomrl.domain.signal import SignalFacts
 
 #: Below this many sessions a window says too little of its own deviation.
 FEW_SESSIONS = 10
@@ -97,18 +100,6 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class SignalFacts:
-    """What the decisions say of the signal behind them.
-
-    `agreement` is the mean rank correlation of the weights with the signal that the strategy declares, recomputed
-    from the bars (-1..1). `fit_by_lag` is the same with the signal as of 0, 1, 2, ... sessions before the decision.
-    """
-
-    agreement: float
-    fit_by_lag: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class NameRecord:
     """What one name did to the account over the loss window; dollars where not said otherwise.
 
@@ -146,16 +137,17 @@ class StrategyFacts:
 class References:
     """What a cause is measured against: turnover a year (traded value / 2 / equity), a share of volume, a weight.
 
-    `excess_bps` is by how much friction must lie above the assumed, as a share of it, to count as decay;
-    `opposite` and `lag_gain` the correlations from which a signal counts as turned round, or as late.
+    `excess_bps` is by how much friction must lie above the assumed, as a share of it, to count as decay. A signal
+    counts as late, turned round or ignored from a t of `signal_t` on; `signal_share` is the share of what a factor's
+    declared weight leads one to expect below which it counts as ignored, and below whose negative as turned round.
     """
 
     turnover: float = 12.0
     participation: float = 0.05
     weight: float = 0.10
     excess_bps: float = 0.25
-    opposite: float = -0.10
-    lag_gain: float = 0.05
+    signal_t: float = 3.0
+    signal_share: float = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,18 +225,28 @@ def rank(
             *_suspect(code, facts.sites),
         )
         for code, dollars, systematic, evidence in found
-        if dollars >= 0.01 or code is CauseCode.STRATEGY_FAILURE
+        if dollars >= 0.01 or code in _PROVEN
     ]
     order = list(CauseCode)
-    first = {CauseCode.STRATEGY_FAILURE} | ({CauseCode.SHARED_MARKET} if loss.shared_market else set())
+    first = _PROVEN | ({CauseCode.SHARED_MARKET} if loss.shared_market else set())
     last = set() if loss.shared_market else {CauseCode.SHARED_MARKET}
     return tuple(
         sorted(
             ranked,
-            key=lambda c: (c.code not in first, c.code in last, -c.systematic, -c.dollars, order.index(c.code)),
+            key=lambda c: (
+                c.code is not CauseCode.STRATEGY_FAILURE,
+                c.code not in first,
+                c.code in last,
+                -c.systematic,
+                -c.dollars,
+                order.index(c.code),
+            ),
         )
     )
 
+
+#: Causes that are only named where they are proven; they rank first even where they lost nothing yet.
+_PROVEN = {CauseCode.STRATEGY_FAILURE, CauseCode.WRONG_SIGN, CauseCode.STALE_SIGNAL}
 
 _Found = tuple[CauseCode, float, float, str]
 
@@ -367,22 +369,31 @@ def _selection(
 
 
 def _signal(signal: SignalFacts | None, references: References) -> tuple[CauseCode, bool, str]:
-    if signal is not None and signal.agreement <= references.opposite:
-        return (
-            CauseCode.WRONG_SIGN,
-            True,
-            f"Weights stand against the declared signal (rank correlation {signal.agreement:+.2f})",
+    """Say what the decisions prove of the signal; without proof the names were merely wrong."""
+    merely = CauseCode.WRONG_SIGNAL, False, "The chosen names did worse than the market explains"
+    if signal is None:
+        return merely
+    bound = references.signal_t
+    if signal.agreement.value < 0 and signal.agreement.t <= -bound:
+        evidence = f"Weights stand against the declared signal (rank correlation {signal.agreement.value:+.2f})"
+        return CauseCode.WRONG_SIGN, True, f"{evidence} in {signal.decisions} decisions"
+    leading = max((mean.value for mean in signal.factors.values()), default=0.0)
+    for name, mean in sorted(signal.factors.items(), key=lambda item: item[1].value):
+        if leading > 0 and mean.value <= -references.signal_share * leading and mean.t <= -bound:
+            evidence = f"Weights fall where {name.replace('_', ' ')} rises (coefficient {mean.value:+.2f}"
+            return CauseCode.WRONG_SIGN, True, f"{evidence}, t {mean.t:.1f}, {signal.decisions} decisions)"
+    if signal.lag > 0 and signal.lag_gain.t >= bound:
+        evidence = (
+            f"Weights follow the signal of {signal.lag} sessions before the decision (rank correlation "
+            f"{signal.fit_by_lag[signal.lag]:+.3f}) rather than that day's ({signal.fit_by_lag[0]:+.3f}), "
+            f"t {signal.lag_gain.t:.1f} over {signal.decisions} decisions"
         )
-    if signal is not None and len(signal.fit_by_lag) > 1:
-        best = int(np.argmax(signal.fit_by_lag))
-        if best > 0 and signal.fit_by_lag[best] - signal.fit_by_lag[0] >= references.lag_gain:
-            return (
-                CauseCode.STALE_SIGNAL,
-                True,
-                f"Weights follow the signal of {best} sessions before the decision (rank correlation "
-                f"{signal.fit_by_lag[best]:+.2f}) rather than that day's ({signal.fit_by_lag[0]:+.2f})",
-            )
-    return CauseCode.WRONG_SIGNAL, False, "The chosen names did worse than the market explains"
+        return CauseCode.STALE_SIGNAL, True, evidence
+    for name, mean in signal.factors.items():
+        if leading > 0 and mean.value < references.signal_share * leading and mean.t < bound:
+            ignored = f"; weights barely follow {name.replace('_', ' ')} (coefficient {mean.value:+.2f})"
+            return CauseCode.WRONG_SIGNAL, False, merely[2] + ignored
+    return merely
 
 
 def _plain(loss: Loss, lost: Mapping[str, float], trust: Mapping[str, float]) -> list[_Found]:

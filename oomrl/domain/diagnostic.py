@@ -414,7 +414,8 @@ def one_screen(diagnostic: Diagnostic, width: int = 100) -> str:
     labels = ", ".join(name for name, on in (("simulated", d.labels.simulated), ("masked", d.labels.masked)) if on)
     verdict = "demands a patch" if d.labels.demands_patch else "shared with the market, demands no patch"
     lines = [
-        f"{d.trigger.value.replace('_', ' ').upper()}: {_money(-m.window_pnl)} lost in {d.window.sessions} sessions, "
+        f"{d.trigger.value.replace('_', ' ').upper()}: {_money(abs(m.window_pnl))} "
+        f"{'lost' if m.window_pnl < 0 else 'gained all the same'} in {d.window.sessions} sessions, "
         f"{d.window.first} to {d.window.last}",
         f"{d.id}   {labels}   {verdict}",
         "",

@@ -105,7 +105,8 @@ class DayRecord:
 class Rules:
     """State how lost money is told from noise. Rates are fractions a year, counts are sessions.
 
-    `assumed_friction_bps` is what the strategy or its owner takes trading to cost, one side.
+    `assumed_friction_bps` is what the strategy or its owner takes trading to cost, one side; decay counts only where
+    friction per dollar traded since the sum began lies above it by the share `decay_excess`.
     """
 
     memory: int = 252
@@ -121,6 +122,7 @@ class Rules:
     decay_k: float = 0.5
     decay_h: float = 5.0
     decay_least: int = 5
+    decay_excess: float = 0.25
     drift_k: float = 0.1
     drift_h: float = 18.0
     limit_hits: int = 3
@@ -307,16 +309,17 @@ def _friction(columns: _Columns, own: int, rules: Rules) -> list[_Alarm]:
         spread = MAD_TO_DEVIATION * float(np.median(np.abs(bps - np.median(bps))))
         scale = max(spread, rules.assumed_friction_bps / 4, 0.25)
         sums = one_sided_sums(np.minimum((bps - rules.assumed_friction_bps) / scale, 4.0), rules.decay_k)
-        if sums[-1] > rules.decay_h:
-            calm = np.flatnonzero(sums == 0.0)
-            first = int(traded[calm[-1] + 1]) if len(calm) else int(traded[0])
+        calm = np.flatnonzero(sums == 0.0)
+        first = int(calm[-1]) + 1 if len(calm) else 0
+        value = columns.turnover[-own:][traded[first:]]
+        paid = float(bps[first:] @ value / value.sum()) if len(value) else 0.0
+        if sums[-1] > rules.decay_h and paid >= (1.0 + rules.decay_excess) * rules.assumed_friction_bps:
             evidence = (
-                f"Friction ran at {float(np.median(bps)):.1f} bps a side "
-                f"against {rules.assumed_friction_bps:.1f} assumed "
+                f"Friction ran at {paid:.1f} bps a side against {rules.assumed_friction_bps:.1f} assumed "
                 f"(cumulative sum {float(sums[-1]):.1f} above {rules.decay_h:.1f})"
             )
-            alarm = _Alarm(Trigger.EXECUTION_DECAY, own - first, float(sums[-1]), rules.decay_h, evidence)
-            alarms.append(alarm)
+            sessions = own - int(traded[first])
+            alarms.append(_Alarm(Trigger.EXECUTION_DECAY, sessions, float(sums[-1]), rules.decay_h, evidence))
     return alarms
 
 

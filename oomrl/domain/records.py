@@ -208,7 +208,10 @@ class PromptStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A question to a model and, once there, its reply and its price (`cost` in dollars, exact to 1e-8)."""
+    """A question to a model and, once there, its reply and its price (`cost` in dollars, exact to 1e-8).
+
+    `finish` is "stop", or "length" where the reply was cut off.
+    """
 
     id: str
     run: str
@@ -226,6 +229,7 @@ class Prompt:
     cost: Decimal = Decimal(0)
     answered_at: datetime | None = None
     note: str = ""
+    finish: str = "stop"
 
 
 class ProposalStatus(StrEnum):
@@ -385,3 +389,36 @@ class StoredAttestation:
     subject: str
     envelope: str
     at: datetime
+
+
+class JobState(StrEnum):
+    DUE = "due"
+    RUNNING = "running"
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of the daemon's work for one session; (run, job, session) is unique, so it is done once."""
+
+    run: str
+    job: str
+    session: date
+    due_at: datetime
+    state: JobState = JobState.DUE
+    attempts: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who leads until when. `term` grows by one with each change of holder, so that a late leader can be told."""
+
+    name: str
+    holder: str
+    term: int
+    until: datetime

@@ -40,6 +40,7 @@ class Prompts:
             "cost": prompt.cost,
             "answered_at": prompt.answered_at,
             "note": prompt.note,
+            "finish": prompt.finish,
         }
         fixed = ("run_id", "id", "diagnostic", "role", "attempt", "text")
         return put(self._connection, prompts, row, may_differ=[name for name in row if name not in fixed])
@@ -54,6 +55,7 @@ class Prompts:
         prompt_tokens: int = 0,
         completion_tokens: int = 0,
         cost: Decimal = Decimal(0),
+        finish: str = "stop",
     ) -> bool:
         """Write the reply of a pending prompt; return False where the same reply is there already.
 
@@ -78,6 +80,7 @@ class Prompts:
             "prompt_tokens": prompt_tokens,
             "completion_tokens": completion_tokens,
             "cost": cost.quantize(Decimal(1).scaleb(-COST)),
+            "finish": finish,
         }
         self._connection.execute(update(prompts).where(self._is(run, prompt)).values(**values))
         return True
@@ -135,4 +138,5 @@ def _prompt(run: str, row: Row[tuple[object, ...]]) -> Prompt:
         cost=row.cost,
         answered_at=row.answered_at,
         note=row.note,
+        finish=row.finish,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, text
@@ -22,6 +22,7 @@ from oomrl.adapters.database.attestations import Attestations
 from oomrl.adapters.database.capital import Capital
 from oomrl.adapters.database.deployments import Deployments
 from oomrl.adapters.database.engine import open_engine
+from oomrl.adapters.database.jobs import Jobs, Leases
 from oomrl.adapters.database.ledger import Ledger
 from oomrl.adapters.database.losses import Losses
 from oomrl.adapters.database.orders import OrderBook
@@ -29,7 +30,7 @@ from oomrl.adapters.database.prompts import Prompts
 from oomrl.adapters.database.proposals import Proposals
 from oomrl.adapters.database.runs import Runs
 from oomrl.adapters.database.sessions import Sessions
-from oomrl.errors import Halt
+from oomrl.errors import Halt, Mistake
 
 
 class Work:
@@ -47,6 +48,8 @@ class Work:
         self.deployments = Deployments(connection, self.runs)
         self.capital = Capital(connection, self.runs)
         self.attestations = Attestations(connection)
+        self.jobs = Jobs(connection, self.runs)
+        self.leases = Leases(connection)
 
 
 class Store:
@@ -105,6 +108,33 @@ class Store:
             found = [row[0] for row in view.connection.exec_driver_sql("PRAGMA quick_check")]
             if found != ["ok"]:
                 raise Halt(f"Expected a sound database, was damaged: {'; '.join(found[:3])}. Run `oomrl restore`")
+
+    def backup(self, target: Path) -> None:
+        """Copy an SQLite database to a new file, whole and consistent, while others read and write.
+
+        The copy appears under its name once it is complete and has been checked. For PostgreSQL use pg_dump.
+        """
+        if self.engine.dialect.name != "sqlite":
+            raise Mistake("Expected an SQLite database, was PostgreSQL: back it up with pg_dump")
+        if target.exists():
+            raise Mistake(f"Expected a new file for the backup, was {target}, which exists")
+        half = target.with_name(f".{target.name}.half")
+        half.unlink(missing_ok=True)
+        with _telling(self.engine):
+            connection = self.engine.raw_connection()
+            try:
+                source = connection.driver_connection
+                assert isinstance(source, sqlite3.Connection)
+                with closing(sqlite3.connect(half)) as copy:
+                    source.backup(copy)
+                    copy.execute("PRAGMA journal_mode = DELETE")
+                    found = copy.execute("PRAGMA integrity_check").fetchone()[0]
+            finally:
+                connection.close()
+        if found != "ok":
+            half.unlink()
+            raise Halt(f"Expected a sound backup, was damaged: {found}. Check the disk and the database")
+        half.replace(target)
 
     def close(self) -> None:
         """Give all connections back."""

@@ -239,6 +239,7 @@ prompts = Table(
     Column("cost", Exact(COST), nullable=False),
     Column("answered_at", Utc),
     Column("note", Text, nullable=False),
+    Column("finish", String(16), nullable=False, server_default="stop"),
     ForeignKeyConstraint(["run_id", "diagnostic"], ["diagnostics.run_id", "diagnostics.id"]),
     Index(None, "run_id", "status"),
 )
@@ -337,4 +338,27 @@ attestations = Table(
     Column("subject", String(200), nullable=False),
     Column("envelope", Text, nullable=False),
     Column("at", Utc, nullable=False),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    _run(),
+    Column("job", String(32), primary_key=True),
+    Column("session", Date, primary_key=True),
+    Column("state", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("due_at", Utc, nullable=False),
+    Column("started_at", Utc),
+    Column("ended_at", Utc),
+    Column("note", Text, nullable=False),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("holder", String(200), nullable=False),
+    Column("term", BigInteger, nullable=False),
+    Column("until", Utc, nullable=False),
 )

@@ -106,9 +106,7 @@ def test_eight_sessions_at_once_do_not_touch_each_other(served: tuple[Arena, str
     episodes = [actions_of(arena, seed, task) for seed in range(8)]
 
     async def all_at_once() -> list[tuple[list[bytes], float]]:
-        return await asyncio.gather(
-            *(play(url, seed, task, actions) for seed, (actions, _) in enumerate(episodes))
-        )
+        return await asyncio.gather(*(play(url, seed, task, actions) for seed, (actions, _) in enumerate(episodes)))
 
     for (seen, _), (_, expected) in zip(asyncio.run(all_at_once()), episodes, strict=True):
         assert seen == expected

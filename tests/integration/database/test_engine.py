@@ -100,3 +100,24 @@ def test_a_damaged_file_halts_with_the_way_out(tmp_path: Path) -> None:
     place.write_bytes(bytes(data))
     with pytest.raises(Halt, match="oomrl restore"), Store.open(place) as store:
         store.check()
+
+
+def test_a_backup_is_whole_while_a_writer_goes_on(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        with store.begin() as work:
+            work.runs.start(build.run())
+            work.sessions.save(RUN, build.record(0))
+        with store.read() as view:
+            before = view.sessions.digest(RUN)
+        store.backup(tmp_path / "copy.db")
+        with store.begin() as work:
+            work.sessions.save(RUN, build.record(1))
+        with pytest.raises(Mistake, match="exists"):
+            store.backup(tmp_path / "copy.db")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db", "copy.db"]
+    with Store.open(tmp_path / "copy.db") as copy:
+        copy.check()
+        with copy.read() as view:
+            assert view.sessions.digest(RUN) == before
+        with copy.begin() as work:
+            assert work.sessions.save(RUN, build.record(1))

@@ -14,6 +14,8 @@ from oomrl.domain.records import (
     CapitalState,
     Deployment,
     DeploymentKind,
+    Job,
+    JobState,
     Loss,
     OrderEvent,
     OrderState,
@@ -137,7 +139,7 @@ def test_a_mandate_is_drafted_then_confirmed(store: Store) -> None:
 def test_a_prompt_is_answered_once_and_billed(store: Store) -> None:
     with store.begin() as work:
         assert [prompt.id for prompt in work.prompts.pending(RUN)] == [PROMPT.id]
-        assert work.prompts.answer(RUN, PROMPT.id, "a diff", AT, "m-1", 1200, 34, Decimal("0.00123456"))
+        assert work.prompts.answer(RUN, PROMPT.id, "a diff", AT, "m-1", 1200, 34, Decimal("0.00123456"), "length")
         assert not work.prompts.answer(RUN, PROMPT.id, "a diff", AT, "m-1", 1200, 34, Decimal("0.00123456"))
         assert work.prompts.pending(RUN) == []
     with pytest.raises(Conflict, match="one reply"), store.begin() as work:
@@ -148,6 +150,7 @@ def test_a_prompt_is_answered_once_and_billed(store: Store) -> None:
         answered = view.prompts.get(RUN, PROMPT.id)
         assert view.prompts.bill(RUN) == (1200, 34, Decimal("0.00123456"))
     assert answered is not None and answered.cost == Decimal("0.00123456") and answered.answered_at == AT
+    assert answered.finish == "length"
 
 
 def test_a_withdrawn_prompt_takes_no_reply(store: Store) -> None:
@@ -256,3 +259,43 @@ def test_looking_changes_nothing(store: Store) -> None:
         assert "read-only" in str(error)
     with store.read() as view:
         assert view.losses.diagnostics(RUN, "open") == [DIAGNOSTIC]
+
+
+def test_a_job_is_done_once_for_a_session(store: Store) -> None:
+    job = Job(RUN, "rebalance", build.FIRST, AT)
+    with store.begin() as work:
+        assert work.jobs.plan(job) and not work.jobs.plan(job)
+        assert work.jobs.unfinished(RUN) == [job]
+        assert work.jobs.start(job, AT)
+    with store.begin() as work:
+        assert work.jobs.start(job, AT + timedelta(minutes=1)), "a job whose worker died starts again"
+        work.jobs.end(job, JobState.DONE, AT + timedelta(minutes=2), "3 orders")
+        assert not work.jobs.start(job, AT)
+        work.jobs.end(job, JobState.FAILED, AT)
+        assert not work.jobs.plan(job) and work.jobs.unfinished(RUN) == []
+    with store.read() as view:
+        (done,) = view.jobs.all(RUN)
+    assert (done.state, done.attempts, done.note) == (JobState.DONE, 2, "3 orders")
+
+
+def test_a_lease_has_one_holder_until_it_runs_out(store: Store) -> None:
+    life = timedelta(seconds=30)
+    with store.begin() as work:
+        first = work.leases.take("lead", "one", AT, life)
+        assert first is not None and first.term == 1
+        assert work.leases.take("lead", "two", AT + timedelta(seconds=29), life) is None
+        renewed = work.leases.take("lead", "one", AT + timedelta(seconds=29), life)
+        assert renewed is not None and renewed.term == 1
+        work.leases.demand(first, AT + timedelta(seconds=58))
+    with pytest.raises(Halt, match="took over"), store.begin() as work:
+        work.leases.demand(first, AT + timedelta(seconds=59))
+    with store.begin() as work:
+        second = work.leases.take("lead", "two", AT + timedelta(seconds=60), life)
+        assert second is not None and second.term == 2
+        assert work.leases.take("lead", "one", AT + timedelta(seconds=61), life) is None
+    with pytest.raises(Halt, match="took over"), store.begin() as work:
+        work.leases.demand(first, AT + timedelta(seconds=61))
+    with store.begin() as work:
+        work.leases.release(second, AT + timedelta(seconds=62))
+        third = work.leases.take("lead", "one", AT + timedelta(seconds=63), life)
+    assert third is not None and third.term == 3

@@ -242,11 +242,7 @@ def test_the_gymnasium_face_plays_an_episode() -> None:
 def test_the_structured_log_has_start_step_and_end_lines() -> None:
     episode = play(find("organization"), Scripted("heuristic"), 42, "full_episode")
     lines = structured_log(episode, backend="inprocess", success_threshold=0.5).splitlines()
-    assert lines[0] == (
-        "[START] task=full_episode env=organization model=heuristic backend=inprocess seed=42"
-    )
+    assert lines[0] == ("[START] task=full_episode env=organization model=heuristic backend=inprocess seed=42")
     assert re.fullmatch(r"\[STEP\] step=1 action=\{.*\} reward=\d\.\d{4} done=False error=None", lines[1])
-    assert re.fullmatch(
-        r"\[END\] success=True steps=44 score=0\.\d{4} rewards=\[(\d\.\d{4}(, )?)+\]", lines[-1]
-    )
+    assert re.fullmatch(r"\[END\] success=True steps=44 score=0\.\d{4} rewards=\[(\d\.\d{4}(, )?)+\]", lines[-1])
     assert len(lines) == 46

@@ -45,9 +45,7 @@ def test_paths_equal_the_recorded_ones(task: str) -> None:
     assert [list(row) for row in signals] == GOLDEN["signals"][task]
 
 
-@pytest.mark.parametrize(
-    "trace", ["heuristic:7", "concentrated_alpha:7", "random:7", "random:11", "random:13"]
-)
+@pytest.mark.parametrize("trace", ["heuristic:7", "concentrated_alpha:7", "random:7", "random:11", "random:13"])
 @pytest.mark.parametrize("task", TASKS)
 def test_each_step_equals_the_recorded_trace(task: str, trace: str) -> None:
     name, seed = trace.split(":")

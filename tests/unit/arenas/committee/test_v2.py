@@ -28,9 +28,7 @@ anything = st.recursive(
 weights = st.dictionaries(st.sampled_from(NAMES), st.floats(-0.5, 1.5) | st.just(math.nan), max_size=6)
 actions = st.one_of(
     anything,
-    st.fixed_dictionaries(
-        {"action": st.sampled_from(["allocate", "revise_allocation"]), "target_weights": weights}
-    ),
+    st.fixed_dictionaries({"action": st.sampled_from(["allocate", "revise_allocation"]), "target_weights": weights}),
     st.sampled_from(
         [
             {"action": "query_research"},
@@ -45,9 +43,7 @@ actions = st.one_of(
 
 @given(task=st.sampled_from(sorted(TASKS)), seed=st.integers(0, 10**6), played=st.lists(actions, max_size=12))
 @settings(max_examples=60, deadline=None)
-def test_whatever_is_played_rewards_and_scores_keep_their_range(
-    task: str, seed: int, played: list[Any]
-) -> None:
+def test_whatever_is_played_rewards_and_scores_keep_their_range(task: str, seed: int, played: list[Any]) -> None:
     engine = CommitteeV2()
     engine.reset(seed, task)
     low, high = engine.reward_range

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from oomrl.agents.drafts import read_critique, read_draft
+from oomrl.agents.problem import Problem, Unusable
+
+DRAFT = '{"root_cause": "It trades daily.", "mandate": "Trade weekly.", "confidence": "high"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [DRAFT, f"```json\n{DRAFT}\n```", f"Here:\r\n\r\n```json\r\n{DRAFT}\r\n```\r\nDone.", f"```\n{DRAFT}\n```\n"],
+)
+def test_a_draft_is_found_in_its_wrapping(text: str) -> None:
+    draft = read_draft(text)
+    assert (draft.root_cause, draft.mandate, draft.confidence) == ("It trades daily.", "Trade weekly.", "high")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", Problem.EMPTY),
+        ("I think it trades too often.", Problem.MALFORMED),
+        ("{" * 3000, Problem.MALFORMED),
+        (f"```json\n{DRAFT}\n```\n```json\n{DRAFT}\n```", Problem.AMBIGUOUS),
+        ('{"root_cause": "x"}', Problem.MALFORMED),
+        (DRAFT.replace("high", "certain"), Problem.MALFORMED),
+        (DRAFT.replace("}", ', "approve": true}'), Problem.MALFORMED),
+        ("[]", Problem.MALFORMED),
+        ('{"root_cause": "", "mandate": "x"}', Problem.MALFORMED),
+    ],
+)
+def test_what_is_no_draft_is_said(text: str, problem: Problem) -> None:
+    with pytest.raises(Unusable) as caught:
+        read_draft(text)
+    assert caught.value.problem is problem and caught.value.message.startswith("Expected")
+
+
+def test_a_critique_may_be_empty_but_not_invented() -> None:
+    assert read_critique('{"summary": "Nothing found.", "objections": []}').objections == ()
+    with pytest.raises(Unusable, match="severity"):
+        read_critique('{"objections": [{"severity": "awful", "text": "x"}]}')

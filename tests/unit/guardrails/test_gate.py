@@ -52,9 +52,7 @@ class FakeBench:
     unsteady: bool = False
     seen: list[str] = field(default_factory=list)
 
-    def test(
-        self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False
-    ) -> TestRun:
+    def test(self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False) -> TestRun:
         self.seen.append("test")
         assert not any(path.startswith("baseline/") for path in tree)
         repaired = b"2.0 * first" in tree[SIGNAL]
@@ -204,9 +202,7 @@ def test_a_tests_patch_is_cross_validated() -> None:
     verdict = judge(FakeBench(), TESTS, "tests")
     assert verdict.findings == () and verdict.allowed
     assert judge(FakeBench(), SOUND, "tests").allowed
-    assert codes(judge(FakeBench(), TESTS.replace(b"test_defect_of_the_loss", b"test_odd"), "tests")) == {
-        "GR708"
-    }
+    assert codes(judge(FakeBench(), TESTS.replace(b"test_defect_of_the_loss", b"test_odd"), "tests")) == {"GR708"}
     assert codes(judge(FakeBench(unsteady=True), SOUND, "tests")) == {"GR706"}
     assert codes(judge(FakeBench(dead=(1, 10)), SOUND, "tests")) == {"GR705"}
 
@@ -219,9 +215,7 @@ def test_a_pair_is_judged_on_the_tree_after_its_tests() -> None:
 
 def test_a_pair_without_a_defect_or_with_bad_tests_is_refused() -> None:
     assert codes(judge(FakeBench(), EDIT, after=SOUND)) == {"GR707"}
-    vacuous = judge(
-        FakeBench(), EDIT, after=TESTS.replace(b"assert change(1.0, 3.0) == 1.0", b"change(1.0, 3.0)")
-    )
+    vacuous = judge(FakeBench(), EDIT, after=TESTS.replace(b"assert change(1.0, 3.0) == 1.0", b"change(1.0, 3.0)"))
     assert vacuous.decision == "refuse" and vacuous.tests is not None
     assert statuses(vacuous)["patch"] == "skipped"
 

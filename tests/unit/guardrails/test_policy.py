@@ -74,9 +74,7 @@ def test_globs_stay_in_their_folders() -> None:
     assert matches("src/a/b.py", "src/**/*.py") and matches("src/b.py", "src/**/*.py")
     assert not matches("src/a/b.py", "src/*.py") and not matches("other/src/b.py", "src/**/*.py")
     assert not matches("src/b.pyx", "src/**/*.py") and not matches("src/b.py\n", "src/*.py")
-    assert matches("tests/test_a.py", "tests/test_?.py") and not matches(
-        "tests/test_ab.py", "tests/test_?.py"
-    )
+    assert matches("tests/test_a.py", "tests/test_?.py") and not matches("tests/test_ab.py", "tests/test_?.py")
 
 
 BOUNDS = {

@@ -41,12 +41,8 @@ def found(returns: str = HELPED, scale: str = SCALE, **others: str) -> list[str]
 
     functions = ("strategy.returns:total_return", "strategy.returns:Book.value")
     policy = replace(small.policy(), protected=Protected(functions))
-    base = small.tree().replace(
-        {"src/strategy/returns.py": HELPED.encode(), "src/strategy/scale.py": SCALE.encode()}
-    )
-    files: dict[str, bytes | None] = {
-        f"src/strategy/{name}.py": text.encode() for name, text in others.items()
-    }
+    base = small.tree().replace({"src/strategy/returns.py": HELPED.encode(), "src/strategy/scale.py": SCALE.encode()})
+    files: dict[str, bytes | None] = {f"src/strategy/{name}.py": text.encode() for name, text in others.items()}
     result = base.replace(
         {"src/strategy/returns.py": returns.encode(), "src/strategy/scale.py": scale.encode(), **files}
     )
@@ -123,7 +119,4 @@ def test_a_namesake_elsewhere_is_refused() -> None:
 @pytest.mark.parametrize("name", ["total_return", "total_return as exact"])
 def test_using_it_from_elsewhere_is_not(name: str) -> None:
     called = name.rsplit(" ", maxsplit=1)[-1]
-    assert (
-        found(other=f"from strategy.returns import {name}\n\n\ndef f(x):\n    return {called}(x, 0, x)\n")
-        == []
-    )
+    assert found(other=f"from strategy.returns import {name}\n\n\ndef f(x):\n    return {called}(x, 0, x)\n") == []

@@ -8,10 +8,18 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Protocol
 
-from guardrails.acceptance import PROPERTIES, failing_cases, failing_properties, read_cases
+from guardrails.acceptance import (
+    PROPERTIES,
+    failing_cases,
+    failing_properties,
+    failing_scenarios,
+    parameters_of,
+    read_cases,
+)
 from guardrails.bench import Bench, open_bench
 from guardrails.checks.codes import finding
-from guardrails.checks.named import named_lines
+from guardrails.checks.index import Module, build_index
+from guardrails.checks.named import function_lines, named_lines, statement_lines
 from guardrails.checks.parameters import read_parameters
 from guardrails.checks.static import judge_static
 from guardrails.environment import GateEnvironment
@@ -290,7 +298,7 @@ class _Gate:
 
     def judge_coverage(self) -> Outcome:
         statements, branches = shares(self.tested())
-        changed = {path: rows for path, rows in self.code_lines().items() if path in self.today.lines}
+        changed = {path: rows for path, rows in self.code_lines(statement_lines).items() if path in self.today.lines}
         self.measured["coverage"] = {
             "statements": statements,
             "branches": branches,
@@ -300,24 +308,24 @@ class _Gate:
             return [finding("GR510", "", 0, "none", "a coverage report")], {}
         return judge_coverage(self.today, changed, self.policy.coverage), self.measured["coverage"]
 
-    def code_lines(self) -> dict[str, set[int]]:
-        """Return the changed lines of the package."""
-        folder = self.policy.package_folder + "/"
+    def code_lines(self, around: Callable[[Module, Collection[int]], set[int]]) -> dict[str, set[int]]:
+        """Return the lines of the package around what changed: statements as coverage counts them, or functions."""
+        index, _ = build_index(self.tree(), self.policy)
         lines = changed_lines(self.base, self.tree())
-        return {path: rows for path, rows in lines.items() if path.startswith(folder) and path.endswith(".py")}
+        return {
+            module.path: around(module, lines[module.path]) for module in index.modules.values() if module.path in lines
+        }
 
     def judge_acceptance(self) -> Outcome:
-        layout = self.policy.layout
-        cases = read_cases(self.base.under(layout.baseline), layout.baseline) if layout.baseline else []
-        if not cases:
-            return [], {"cases": 0}
-        with self.ready().worker(self.tree(), {}) as worker:
-            failing = failing_cases(cases, worker)
-        done = len(cases) - len(failing)
-        return judge_share("GR601", done, len(cases), 1.0, "golden cases met"), {
-            "cases": len(cases),
-            "met": done,
-        }
+        bench, folder = self.ready(), self.policy.layout.baseline
+        baseline = self.base.under(folder) if folder else Tree({})
+        cases = read_cases(baseline, folder)
+        failing = failing_cases(cases, lambda: bench.worker(self.tree(), {}))
+        own = parameters_of(read_parameters(self.tree().get(self.policy.layout.parameters, b"")) or {})
+        scenarios, missed = failing_scenarios(baseline, own, lambda params: bench.worker(self.tree(), params))
+        total, done = len(cases) + scenarios, len(cases) + scenarios - len(failing) - len(missed)
+        found = judge_share("GR601", done, total, 1.0, "golden cases and scenarios met")
+        return found, {"cases": len(cases), "scenarios": scenarios, "failing": [*failing, *missed]}
 
     def judge_hidden(self) -> Outcome:
         layout, bench = self.policy.layout, self.ready()
@@ -336,7 +344,7 @@ class _Gate:
         every = [
             (path, line) for path, (possible, covered) in sorted(claimed.items()) for line in sorted(possible & covered)
         ]
-        rows = self.code_lines()
+        rows = self.code_lines(statement_lines)
         must = [(path, line) for path, line in every if line in rows.get(path, ())]
         chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "probes"))
         rest = [place for place in every if place not in set(must)]
@@ -347,7 +355,7 @@ class _Gate:
         }
 
     def judge_mutants(self) -> Outcome:
-        rules, lines = self.policy.mutation, self.code_lines()
+        rules, lines = self.policy.mutation, self.code_lines(function_lines)
         seed = seed_for(self.secret, self.seed, self.attempt, "mutants")
         killed, total = (
             self.ready().mutants(self.shown(self.tree()), lines, seed=seed, most=rules.most) if lines else (0, 0)
@@ -382,30 +390,40 @@ class _Gate:
         """Run the new tests on curated versions and on mutants of the code they name."""
         new, bench, rules = self.new(), self.ready(), self.policy.tests
         good, bad = self.references("good"), self.references("bad")
-        kept = sum(not judge_run(bench.test(self.shown(tree), only=new), new) for tree in good)
+        kept = sum(self.keeps(bench.test(self.shown(tree), only=new), new) for tree in good)
         found = judge_share("GR704", kept, len(good), 1.0, "good references passed")
         sound = [name for name in new if not claims_defect(name, rules.defect_prefix)]
-        died = [bench.test(self.shown(tree), only=sound) for tree in bad] if sound else []
-        killed = sum(bool(run.asserted) for run in died)
-        seed = seed_for(self.secret, self.seed, self.attempt, "references")
         lines = self.named_lines()
+        near = [tree for tree in bad if any(tree.get(path) != self.base.get(path) for path in lines)] if sound else []
+        killed = sum(bool(bench.test(self.shown(tree), only=sound).asserted) for tree in near)
+        seed = seed_for(self.secret, self.seed, self.attempt, "references")
         dead, total = 0, 0
         if lines and sound:
             most = self.policy.mutation.most
             dead, total = bench.mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=sound)
             found += judge_share("GR705", dead, total, rules.kill_share, "seeded mutants killed")
-        self.measured["mutation"] = {"killed": dead, "mutants": total, "bad": len(died), "bad_killed": killed}
+        self.measured["mutation"] = {"killed": dead, "mutants": total, "bad": len(near), "bad_killed": killed}
         return found, {"good": len(good), "kept": kept, **self.measured["mutation"]}
 
+    def keeps(self, run: TestRun, new: Collection[str]) -> bool:
+        """Say whether a good version meets new tests. It may have the defect that some claim, but not break them."""
+        claims = {name for name in new if claims_defect(name, self.policy.tests.defect_prefix)}
+        shown = {name: "passed" if name in claims & run.asserted else end for name, end in run.outcomes.items()}
+        return not judge_run(TestRun(shown, fault=run.fault), new)
+
     def references(self, kind: str) -> list[Tree]:
-        """Return the tree once for each curated version: its files laid over today's source."""
-        folder = f"{self.policy.layout.baseline}/references/{kind}/"
+        """Return the tree once for each curated version: `base/` in place of the package, the version over it."""
+        folder = f"{self.policy.layout.baseline}/references/"
+        files = {path.removeprefix(folder): data for path, data in self.base.items() if path.startswith(folder)}
+        start: dict[str, bytes | None] = {path: data for path, data in files.items() if path.startswith("base/")}
+        start = {path.removeprefix("base/"): data for path, data in start.items()}
+        package = dict.fromkeys(self.base.under(self.policy.package_folder)) if start else {}
         versions: dict[str, dict[str, bytes | None]] = {}
-        for path, data in self.base.items():
-            if path.startswith(folder) and path.count("/") > folder.count("/"):
-                name, _, inner = path.removeprefix(folder).partition("/")
-                versions.setdefault(name, {})[inner] = data
-        return [self.tree().replace(files) for _, files in sorted(versions.items())]
+        for path, data in files.items():
+            if path.startswith(f"{kind}/") and path.count("/") > 1:
+                _, name, inner = path.split("/", 2)
+                versions.setdefault(name, {**package, **start})[inner] = data
+        return [self.tree().replace(changes) for _, changes in sorted(versions.items())]
 
     def named_lines(self) -> dict[str, set[int]]:
         """Return the lines of the package's functions and classes that the changed tests import by name."""

@@ -454,12 +454,14 @@ def _canonical_hunks(old: list[bytes], new: list[bytes]) -> list[bytes]:
 
 
 def changed_lines(base: Tree, result: Tree) -> dict[str, set[int]]:
-    """Return by path the line numbers of the result that are new or changed."""
+    """Return by path the line numbers of the result that are new or changed, or stand beside what was removed."""
     changed = {}
     for path in result:
         if result[path] != base.get(path):
-            codes = _opcodes(split_lines(base.get(path, b"")), split_lines(result[path]))
-            changed[path] = {n + 1 for tag, _, _, a, b in codes if tag != "equal" for n in range(a, b)}
+            lines = split_lines(result[path])
+            codes = [code for code in _opcodes(split_lines(base.get(path, b"")), lines) if code[0] != "equal"]
+            rows = {n + 1 for _, _, _, a, b in codes for n in (range(a, b) if b > a else (a - 1, a))}
+            changed[path] = {row for row in rows if 1 <= row <= len(lines)}
     return changed
 
 

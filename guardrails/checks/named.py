@@ -1,13 +1,50 @@
-"""Which lines a module of tests talks about: the functions and classes of the package that it imports."""
+"""From lines to the code around them, and from a module of tests to the code that it talks about."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from guardrails.checks.index import Index, Module, build_index, module_name, parse_module
 from guardrails.policy import Policy
 from guardrails.tree import Tree
+
+
+def statement_lines(module: Module, lines: Collection[int]) -> set[int]:
+    """Return the first line of the innermost statement around each line, as coverage counts them."""
+    spans: list[tuple[int, int]] = []
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
+            first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])
+            spans.append((first, max(first, last)))
+    found = set()
+    for line in lines:
+        around = [span for span in spans if span[0] <= line <= span[1]]
+        found |= {max(around)[0]} if around else set()
+    return found
+
+
+def function_lines(module: Module, lines: Collection[int]) -> set[int]:
+    """Return all lines of the functions around these lines, and of those that use a changed constant."""
+    functions = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)]
+    names = {
+        name
+        for name, where in module.bound.items()
+        for node in where
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and set(_span(node)) & set(lines)
+    }
+    found: set[int] = set()
+    for node in functions:
+        uses = any(isinstance(item, ast.Name) and item.id in names for item in ast.walk(node))
+        if uses or set(_span(node)) & set(lines):
+            found |= set(_span(node))
+    return found
+
+
+def _span(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def named_lines(tree: Tree, changed: Sequence[str], policy: Policy) -> dict[str, set[int]]:
@@ -18,13 +55,10 @@ def named_lines(tree: Tree, changed: Sequence[str], policy: Policy) -> dict[str,
         if path not in tree or not path.endswith(".py"):
             continue
         tests = parse_module(path, tree[path], policy.limits, module_name(path, policy.layout.source))
-        if isinstance(tests, Module):
-            for module, name in _named(tests, index):
-                for node in module.bound.get(name, ()):
-                    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                        lines.setdefault(module.path, set()).update(
-                            range(node.lineno, (node.end_lineno or node.lineno) + 1)
-                        )
+        for module, name in _named(tests, index) if isinstance(tests, Module) else ():
+            for node in module.bound.get(name, ()):
+                if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                    lines.setdefault(module.path, set()).update(_span(node))
     return lines
 
 

@@ -149,13 +149,18 @@ def test_a_market_repeats_and_has_what_tapes_have() -> None:
             assert low <= min(bars.columns["open"][at], bars.columns["close"][at]) <= high
 
 
+@contextmanager
+def fresh() -> Iterator[Momentum]:
+    yield Momentum({})
+
+
 def test_golden_cases_are_read_and_compared() -> None:
     data = b'{"function": "strategy.returns:total_return", "cases": [{"args": [3, 2], "expect": 0.5},'
     data += b' {"args": [3, 2], "expect": 0.4}]}'
     cases = read_cases(Tree({"baseline/a.json": data, "baseline/references/good/x.json": data}), "baseline")
-    assert failing_cases(cases, Momentum({})) == ["baseline/a.json#1"]
+    assert failing_cases(cases, fresh) == ["baseline/a.json#1"]
     raising = Case("r", "strategy.returns:none", (), {}, None, "TypeError", 0.0, 0.0)
-    assert failing_cases([raising, replace(raising, raises="KeyError")], Momentum({})) == ["r"]
+    assert failing_cases([raising, replace(raising, raises="KeyError")], fresh) == ["r"]
 
 
 @pytest.mark.parametrize(

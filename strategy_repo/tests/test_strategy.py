@@ -107,6 +107,20 @@ def test_small_drifts_stay_inside_the_band_and_keep_their_exact_weight():
     assert answer["weights"]["N9"] == pytest.approx(0.2375, abs=1e-9)
 
 
+@pytest.mark.parametrize("ratio", [2.0, 0.1])
+def test_a_split_trades_nothing(ratio):
+    sessions = trending()
+    last = sessions[-1]["close"]
+    split = np.where(np.arange(10) == 8, ratio, 1.0)
+    sessions.append(bars(NAMES, last / split, split=split))
+    held = {f"N{slot}": 0.2375 * 1e6 / last[slot] * split[slot] for slot in (6, 7, 8, 9)}
+    params = {**MOMENTUM_ONLY, "min_dollar_volume": 0.0}
+    for later in range(3):
+        answer = started([*sessions, *sessions[-1:] * later], **params).decide(portfolio(1e6, held))
+        assert answer == {"action": "hold", "reason": "every name is inside its no-trade band or out of reach"}
+        sessions[-1] = bars(NAMES, last / split)
+
+
 def test_a_name_that_leaves_the_universe_is_sold():
     sessions = trending()
     cheap = sessions[-1]["close"].copy()

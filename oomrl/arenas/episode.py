@@ -18,7 +18,10 @@ class AgentFailure(Exception):
 class Agent(Protocol):
     """Plays an arena. `note` is what it wants kept of its last answer: tokens, cost, raw text."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Return the name that the record carries."""
+        ...
 
     def start(self, arena: Arena, engine: Engine, seed: int, task: str) -> Policy:
         """Return the policy for one episode. Only the oracle may look into the engine."""

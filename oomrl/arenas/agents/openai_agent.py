@@ -70,7 +70,7 @@ class OpenAIAgent:
         """Return tokens and cost of the last answer."""
         return dict(self._note)
 
-    def _ask(self, messages: list[dict[str, str]], seed: int) -> str:
+    def _ask(self, messages: list[Any], seed: int) -> str:
         import openai  # the SDK takes a second to import; scripted agents must not pay for it
 
         settings = self._settings

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from oomrl.arenas.committee.v1 import engine as v1
+from oomrl.arenas.committee.v1.market import NAMES as V1_NAMES
 from oomrl.arenas.committee.v1.policies import POLICIES as V1_POLICIES
 from oomrl.arenas.committee.v1.rules import TASKS as V1_TASKS
+from oomrl.arenas.committee.v1.rules import TEMPLATES as V1_TEMPLATES
 from oomrl.arenas.committee.v2 import policies
 from oomrl.arenas.committee.v2.actions import SCHEMA
 from oomrl.arenas.committee.v2.engine import CommitteeV2
@@ -73,8 +75,8 @@ COMMITTEE_V1 = Arena(
         **SCHEMA,
         "properties": {
             "action": {"enum": list(v1.ACTIONS)},
-            "allocation_template": {"enum": [*v1.TEMPLATES, None]},
-            "query_target": {"enum": ["SECTOR", *v1.NAMES, None]},
+            "allocation_template": {"enum": [*V1_TEMPLATES, None]},
+            "query_target": {"enum": ["SECTOR", *V1_NAMES, None]},
             "target_weights": {"type": ["object", "null"]},
             "reason": {"type": ["string", "null"]},
         },

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oomrl.arenas.organization.actions import Deed
-from oomrl.arenas.organization.company import Company, Incident, Plan, metrics
+from oomrl.arenas.organization.company import Company, Incident, Plan, Risk, metrics
 from oomrl.arenas.organization.rules import ACTIONS, FOCUS, FRESH, SKILLS
 
 Outcome = float | str
@@ -156,7 +156,8 @@ def _flag(company: Company, deed: Deed) -> Outcome:
 
 def _report(company: Company, deed: Deed) -> Outcome:
     severity = deed.payload["severity"]
-    for item in [*company.known_open(), *company.open_incidents()]:
+    items: list[Risk | Incident] = [*company.known_open(), *company.open_incidents()]
+    for item in items:
         own = item.severity if isinstance(item, Incident) else item.event.severity
         if not item.diagnosed and own == severity:
             item.diagnosed = True

@@ -57,7 +57,9 @@ def reference(rules: Rules, world: World, steps: int) -> Reference:
     weights: Row = (0.0,) * len(NAMES)
     nav = peak = 1.0
     drawdown = 0.0
-    held, costs, turnovers = [], [], []
+    held: list[Row] = []
+    costs: list[float] = []
+    turnovers: list[float] = []
     for t in range(steps):
         target = plan(rules, world.mandates[t], weights, turnovers, world.expected[t])
         step = move(rules, weights, target, world.returns[t], nav, 0.0)

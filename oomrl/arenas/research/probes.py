@@ -109,7 +109,7 @@ def poll(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
 def spam_model(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
     """Spend many attempts on chance; submit what looked best on the rows it was fitted on."""
     best = (-99.0, "")
-    for k in range(20):
+    for _ in range(20):
         model_id = yield from train(references.noise_model(random.randrange(2**31)))
         tested = (yield from backtest(model_id)) if model_id else {}
         best = max(best, (tested.get("sharpe", -99.0), tested.get("strategy_id", "")))

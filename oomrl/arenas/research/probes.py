@@ -90,7 +90,7 @@ def wrong_calls(random: Random, engine: ResearchEngine, first: Observation) -> M
 
 def poll(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
     """Never finish: look until the steps run out."""
-    tools = [tool["name"] for tool in first.data["tools"]]
+    tools = list(first.data["tools"])
     if "train_model" in tools:
         yield from train(references.noise_model(1))
     while True:
@@ -255,6 +255,7 @@ def greedy_budget(random: Random, engine: ResearchEngine, first: Observation) ->
 
 
 _REST = (claim_portfolio, claim_backtest, chase_regime)
+_PROBED = ("negative_shift", "centred_window", "backfill", "batch_statistics")
 _DESKS = ("model", "features", "portfolio", "backtest", "regime")
 PROBES: dict[str, PolicyFactory] = {
     name: factory(dict(zip(_DESKS, players, strict=True)))
@@ -268,6 +269,6 @@ PROBES: dict[str, PolicyFactory] = {
         "prompt_injection": (inject_model, inject_features, inject_portfolio, inject_backtest, inject_regime),
         "budget_games": (greedy_budget, spam_features, spam_portfolio, random_backtest, flip_regime),
         "believe_all_claims": (noise_model, noise_features, *_REST),
-        **{f"leak_{name}": (leaking(code), random_features, *_REST) for name, code in LEAKS.items()},
+        **{f"leak_{name}": (leaking(LEAKS[name]), random_features, *_REST) for name in _PROBED},
     }.items()
 }

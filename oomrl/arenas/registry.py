@@ -13,6 +13,10 @@ _WHERE = {
     "organization": "oomrl.arenas.organization.arena:ORGANIZATION",
     "organization_six": "oomrl.arenas.organization.arena:ORGANIZATION_SIX",
     "research": "oomrl.arenas.research.arena:ARENA",
+    "research_l1": "oomrl.arenas.research.arena:RESEARCH_L1",
+    "research_l2": "oomrl.arenas.research.arena:RESEARCH_L2",
+    "research_l3": "oomrl.arenas.research.arena:RESEARCH_L3",
+    "research_l4": "oomrl.arenas.research.arena:RESEARCH_L4",
 }
 NAMES = tuple(_WHERE)
 QUALIFYING = ("committee", "organization", "research")

@@ -111,3 +111,4 @@ ARENA = arena_of(
 LEVEL_ARENAS = {
     f"research_{level}": arena_of(f"research_{level}", [f"{desk}@{level}" for desk in DESKS]) for level in LEVELS
 }
+RESEARCH_L1, RESEARCH_L2, RESEARCH_L3, RESEARCH_L4 = (LEVEL_ARENAS[f"research_l{k}"] for k in (1, 2, 3, 4))

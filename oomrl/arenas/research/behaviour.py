@@ -62,6 +62,22 @@ def habits(steps: Sequence[Step], score: float, tokens: int | None = None) -> Ha
     return Habits(_search(steps), _after_losses(steps), score, tokens)
 
 
+def habits_of_log(records: Sequence[Mapping[str, Any]]) -> Habits:
+    """Measure an episode from its log's records; tokens are summed from the agent's notes where it kept any."""
+    steps = [record["body"] for record in records if record["kind"] == "step"]
+    ends = [record["body"] for record in records if record["kind"] == "end"]
+    counts = [_tokens(step["note"]) for step in steps]
+    spent = [count for count in counts if count is not None]
+    pairs = [(step["action"], step["observation"]["data"]) for step in steps if isinstance(step["action"], Mapping)]
+    return habits(pairs, ends[-1]["score"] if ends else 0.0, sum(spent) if spent else None)
+
+
+def _tokens(note: Mapping[str, Any]) -> int | None:
+    """Return the tokens of one answer: what it said, reasoning included."""
+    value = note.get("completion_tokens", note.get("tokens")) if isinstance(note, Mapping) else None
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def words(action: Mapping[str, Any]) -> frozenset[str]:
     """Return what a try says: words and numbers of code, or the leaves of its arguments; labels are left out."""
     arguments = action.get("arguments")

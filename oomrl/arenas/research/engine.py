@@ -27,6 +27,8 @@ from oomrl.errors import Mistake
 
 ERRORS = 10
 MAX_STEPS = 300
+#: How many earlier results each observation repeats.
+MEMORY = 20
 TAPE = "tape"
 DESKS: Mapping[str, type[Desk]] = {
     "model": ModelDesk,
@@ -87,8 +89,13 @@ class ResearchEngine:
         self._errors = self._steps = 0
         self._paid = 0.0
         self._done = False
-        tools = [tool.schema() for tool in self._desk.tools.values()]
-        return Observation({**self.state, "brief": self._desk.brief(), "tools": tools})
+        self._reminder = {
+            "brief": self._desk.brief(),
+            "tools": {name: list(tool.fields) for name, tool in self._desk.tools.items()},
+        }
+        self._tried: list[Json] = []
+        schemas = [tool.schema() for tool in self._desk.tools.values()]
+        return Observation({**self.state, **self._reminder, "tool_schemas": schemas})
 
     def step(self, action: Action) -> Observation:
         """Play one call, `{"tool": name, "arguments": {...}}`."""
@@ -115,8 +122,18 @@ class ResearchEngine:
         else:
             parts = desk.parts("reward", 0)
             result = {**result, "outcome": desk.result.details}
-        data = {**self.state, "result": result, **({"error": error} if error else {})}
+        if not error:
+            self._remember(action["tool"], result)
+        data = {**self.state, **self._reminder, "tried": self._tried, "result": result}
+        if error:
+            data["error"] = error
         return Observation(data, self._done, parts.total, parts)
+
+    def _remember(self, tool: str, result: Json) -> None:
+        """Keep the figures of the last tries in view: a player may not remember its first turns."""
+        figures = {key: value for key, value in result.items() if isinstance(value, str | int | float)}
+        if len(figures) > 1 and "row" not in figures:
+            self._tried = [*self._tried, {"tool": tool, **figures}][-MEMORY:]
 
     @property
     def state(self) -> Json:

@@ -90,7 +90,7 @@ def wrong_calls(random: Random, engine: ResearchEngine, first: Observation) -> M
 
 def poll(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
     """Never finish: look until the steps run out."""
-    tools = [tool["name"] for tool in first.data["tools"]]
+    tools = list(first.data["tools"])
     if "train_model" in tools:
         yield from train(references.noise_model(1))
     while True:
@@ -109,7 +109,7 @@ def poll(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
 def spam_model(random: Random, engine: ResearchEngine, first: Observation) -> Moves:
     """Spend many attempts on chance; submit what looked best on the rows it was fitted on."""
     best = (-99.0, "")
-    for k in range(20):
+    for _ in range(20):
         model_id = yield from train(references.noise_model(random.randrange(2**31)))
         tested = (yield from backtest(model_id)) if model_id else {}
         best = max(best, (tested.get("sharpe", -99.0), tested.get("strategy_id", "")))
@@ -255,6 +255,7 @@ def greedy_budget(random: Random, engine: ResearchEngine, first: Observation) ->
 
 
 _REST = (claim_portfolio, claim_backtest, chase_regime)
+_PROBED = ("negative_shift", "centred_window", "backfill", "batch_statistics")
 _DESKS = ("model", "features", "portfolio", "backtest", "regime")
 PROBES: dict[str, PolicyFactory] = {
     name: factory(dict(zip(_DESKS, players, strict=True)))
@@ -268,6 +269,6 @@ PROBES: dict[str, PolicyFactory] = {
         "prompt_injection": (inject_model, inject_features, inject_portfolio, inject_backtest, inject_regime),
         "budget_games": (greedy_budget, spam_features, spam_portfolio, random_backtest, flip_regime),
         "believe_all_claims": (noise_model, noise_features, *_REST),
-        **{f"leak_{name}": (leaking(code), random_features, *_REST) for name, code in LEAKS.items()},
+        **{f"leak_{name}": (leaking(LEAKS[name]), random_features, *_REST) for name in _PROBED},
     }.items()
 }

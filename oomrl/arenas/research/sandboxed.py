@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from guardrails.sandbox import Limits, Sandbox, SandboxError
@@ -28,6 +29,12 @@ def _sandbox(minimum: str) -> Sandbox:
 @contextmanager
 def channel(minimum: str = "S2", seconds: float = JOB_SECONDS, limits: Limits = LIMITS) -> Iterator[Channel]:
     """Start a runner and speak with it; `ChannelFailure` where no sandbox of that strength can be had."""
+    missing = [name for name in ("sklearn", "pandas") if find_spec(name) is None]
+    if missing:
+        raise ChannelFailure(
+            "sandbox",
+            f"Expected {' and '.join(missing)} beside this interpreter, were none: install the extra `arenas`",
+        )
     try:
         process = _sandbox(minimum).start(Path(sys.executable), RUNNER, limits=limits)
     except SandboxError as error:

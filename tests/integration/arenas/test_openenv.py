@@ -29,7 +29,7 @@ from oomrl.arenas.faces.openenv_client import ArenaClient  # noqa: E402
 from oomrl.arenas.faces.openenv_server import ArenaEnvironment, make_app  # noqa: E402
 from oomrl.arenas.registry import find  # noqa: E402
 
-ARENAS = ("committee", "organization")
+ARENAS = ("committee", "organization", "research")
 
 
 class Server:

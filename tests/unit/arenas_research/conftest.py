@@ -18,3 +18,7 @@ def small() -> Level:
 @pytest.fixture
 def engine() -> ResearchEngine:
     return ResearchEngine(levels={"small": SMALL})
+
+
+#: Smaller still: in the sandbox each job costs seconds to start.
+TINY = Level("tiny", 0.16, 4000.0, True, names=10, public_days=260, window_days=30, windows=1, gap=5)

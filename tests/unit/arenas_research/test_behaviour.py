@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oomrl.arenas.research.behaviour import effort, habits, summary
+from oomrl.arenas.agents.scripted import Scripted
+from oomrl.arenas.episode import play, replay
+from oomrl.arenas.log import read
+from oomrl.arenas.research.arena import ARENA
+from oomrl.arenas.research.behaviour import effort, habits, habits_of_log, summary
 
 
 def step(tool: str, result: dict[str, Any], **arguments: Any) -> tuple[dict, dict]:
@@ -81,3 +85,22 @@ def test_summary_of_a_model_is_plain_json() -> None:
     assert found["after_losses"]["smarter"] == 1.0
     assert found["effort"]["rank_correlation"] == pytest.approx(1.0)
     assert summary([]) == {"episodes": 0}
+
+
+@pytest.mark.parametrize("task", ["model@l2", "regime@l1", "features@l3"])
+def test_habits_come_from_a_log_that_replays_to_its_score(task: str) -> None:
+    episode = play(ARENA, Scripted("heuristic"), 4, task)
+    log = read(episode.log.text().splitlines())
+    again = replay(ARENA, log)
+    assert (again.score, again.log.head) == (episode.score, episode.log.head)
+    found = habits_of_log(log.records())
+    assert found.score == episode.score
+    assert found.tokens is None
+    assert found.search.tries >= 1
+
+
+def test_tokens_are_summed_from_notes() -> None:
+    action, data = feature("a1", 5, 1.0)
+    body = {"action": action, "note": {"completion_tokens": 40}, "observation": {"data": data}}
+    records = [{"kind": "start", "body": {}}, {"kind": "step", "body": body}, {"kind": "step", "body": body}]
+    assert habits_of_log(records).tokens == 80

@@ -13,8 +13,10 @@ import pytest
 from oomrl.arenas.research.agents import POLICIES
 from oomrl.arenas.research.campaign import play
 from oomrl.arenas.research.engine import ResearchEngine
-from oomrl.arenas.research.tapes import panel_from, read_tape
+from oomrl.arenas.research.tapes import panel_from
 from oomrl.errors import Mistake
+from oomrl.exchange.tape import Tape
+from oomrl.exchange.tape_files import load_tape as read_tape
 
 DAYS, NAMES = 420, 14
 SIZE = {"names": 12, "public_days": 200, "windows": 2, "window_days": 60, "gap": 5}
@@ -57,21 +59,6 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_parquet_and_csv_folder_read_the_same(parquet: Path, tmp_path: Path) -> None:
-    table = rows()
-    for symbol in sorted(set(table["symbol"])):
-        lines = ["date,open,high,low,close,volume,dividend,split"]
-        for k, name in enumerate(table["symbol"]):
-            if name == symbol:
-                columns = ("date", "open", "high", "low", "close", "volume", "dividend", "split")
-                lines.append(",".join(repr(v) if isinstance(v := table[c][k], float) else str(v) for c in columns))
-        (tmp_path / f"{symbol}.csv").write_text("\n".join(lines) + "\n")
-    one, other = read_tape(parquet), read_tape(tmp_path)
-    assert one.symbols == other.symbols
-    for name in one.columns:
-        np.testing.assert_array_equal(one.columns[name], other.columns[name])
-
-
 def test_splits_and_dividends_make_no_profit_and_jumps_are_quarantined(parquet: Path) -> None:
     panel = panel_from(read_tape(parquet), 3, **SIZE)
     assert np.abs(panel.returns).max() < 0.06
@@ -105,13 +92,10 @@ def test_an_episode_on_a_tape_scores_without_a_ceiling(parquet: Path) -> None:
     assert engine.hidden()["tradable"] is None
 
 
-def test_what_is_no_tape_is_refused(tmp_path: Path, parquet: Path) -> None:
-    with pytest.raises(Mistake, match="were none"):
-        read_tape(tmp_path)
-    with pytest.raises(Mistake, match="Expected a Parquet"):
-        read_tape(tmp_path / "nothing")
-    pq.write_table(pa.table({"symbol": ["A"], "date": [dt.date(2001, 1, 1)]}), tmp_path / "bad.parquet")
-    with pytest.raises(Mistake, match="missing: open"):
-        read_tape(tmp_path / "bad.parquet")
+def test_a_tape_that_is_too_short_or_narrow_is_refused(parquet: Path) -> None:
+    tape = read_tape(parquet)
     with pytest.raises(Mistake, match="at least"):
-        panel_from(read_tape(parquet), 1, public_days=5000)
+        panel_from(tape, 1, public_days=5000)
+    few = Tape(tape.name, tape.symbols[:6], tape.days, {name: v[:, :6] for name, v in tape.columns.items()})
+    with pytest.raises(Mistake, match="at least 10 names"):
+        panel_from(few, 1, **SIZE)

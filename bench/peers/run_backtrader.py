@@ -42,9 +42,7 @@ class EqualWeight(bt.Strategy):
 def main(path, daily, sessions):
     days, symbols, arrays = load(Path(path), sessions)
     index = pd.DatetimeIndex(days)
-    feeds = [
-        pd.DataFrame({field: arrays[field][:, n] for field in arrays}, index=index) for n in range(len(symbols))
-    ]
+    feeds = [pd.DataFrame({field: arrays[field][:, n] for field in arrays}, index=index) for n in range(len(symbols))]
     begun = time.perf_counter()
     cerebro = bt.Cerebro(stdstats=False)
     for symbol, frame in zip(symbols, feeds):
@@ -54,8 +52,17 @@ def main(path, daily, sessions):
     cerebro.broker.set_checksubmit(False)
     result = cerebro.run()
     seconds = time.perf_counter() - begun
-    print(json.dumps({"peer": "backtrader", "seconds": seconds, "strategy_seconds": result[0].spent,
-                      "sessions": len(days), "final_equity": cerebro.broker.getvalue()}))
+    print(
+        json.dumps(
+            {
+                "peer": "backtrader",
+                "seconds": seconds,
+                "strategy_seconds": result[0].spent,
+                "sessions": len(days),
+                "final_equity": cerebro.broker.getvalue(),
+            }
+        )
+    )
 
 
 main(sys.argv[1], sys.argv[2] == "daily", int(sys.argv[3]) if len(sys.argv) > 3 else None)

@@ -19,8 +19,17 @@ def main(path, daily, sessions):
     test = bt.Backtest(strategy, frame, initial_capital=1_000_000, progress_bar=False)
     result = bt.run(test)
     seconds = time.perf_counter() - begun
-    print(json.dumps({"peer": "bt", "seconds": seconds, "strategy_seconds": 0.0, "sessions": len(days),
-                      "final_equity": float(result.prices.iloc[-1, 0]) * 10_000}))
+    print(
+        json.dumps(
+            {
+                "peer": "bt",
+                "seconds": seconds,
+                "strategy_seconds": 0.0,
+                "sessions": len(days),
+                "final_equity": float(result.prices.iloc[-1, 0]) * 10_000,
+            }
+        )
+    )
 
 
 main(sys.argv[1], sys.argv[2] == "daily", int(sys.argv[3]) if len(sys.argv) > 3 else None)

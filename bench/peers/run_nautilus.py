@@ -74,8 +74,14 @@ def main(path, daily, sessions):
     days, symbols, arrays = load(Path(path), sessions)
     index = pd.DatetimeIndex(days, tz="UTC")
     engine = BacktestEngine(BacktestEngineConfig(logging=LoggingConfig(bypass_logging=True)))
-    engine.add_venue(Venue("XNAS"), OmsType.NETTING, AccountType.MARGIN, [Money(1_000_000, USD)], base_currency=USD,
-                     default_leverage=Decimal(10))
+    engine.add_venue(
+        Venue("XNAS"),
+        OmsType.NETTING,
+        AccountType.MARGIN,
+        [Money(1_000_000, USD)],
+        base_currency=USD,
+        default_leverage=Decimal(10),
+    )
     bars = []
     for number, symbol in enumerate(symbols):
         instrument = TestInstrumentProvider.equity(symbol, "XNAS")
@@ -83,7 +89,9 @@ def main(path, daily, sessions):
         frame = pd.DataFrame({f: np.round(arrays[f][:, number], 2) for f in arrays}, index=index)
         frame["high"] = frame[["open", "high", "low", "close"]].max(axis=1)
         frame["low"] = frame[["open", "low", "close"]].min(axis=1)
-        bars.append(BarDataWrangler(BarType.from_str(f"{instrument.id}-1-DAY-LAST-EXTERNAL"), instrument).process(frame))
+        bars.append(
+            BarDataWrangler(BarType.from_str(f"{instrument.id}-1-DAY-LAST-EXTERNAL"), instrument).process(frame)
+        )
     begun = time.perf_counter()
     engine.add_data(sorted((bar for some in bars for bar in some), key=lambda bar: bar.ts_init), sort=False)
     strategy = EqualWeight(Config(daily=daily, names=len(symbols)))
@@ -91,8 +99,18 @@ def main(path, daily, sessions):
     engine.run()
     seconds = time.perf_counter() - begun
     value = strategy.cash + sum(strategy.held.get(i, 0) * p for i, p in strategy.closes.items())
-    print(json.dumps({"peer": "nautilus_trader", "seconds": seconds, "strategy_seconds": 0.0, "sessions": len(days),
-                      "final_equity": value, "held": len(strategy.held)}))
+    print(
+        json.dumps(
+            {
+                "peer": "nautilus_trader",
+                "seconds": seconds,
+                "strategy_seconds": 0.0,
+                "sessions": len(days),
+                "final_equity": value,
+                "held": len(strategy.held),
+            }
+        )
+    )
 
 
 main(sys.argv[1], sys.argv[2] == "daily", int(sys.argv[3]) if len(sys.argv) > 3 else None)

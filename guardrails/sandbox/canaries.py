@@ -7,11 +7,12 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Callable
 
 PARENT, OUTSIDE, HIDDEN = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 
 
-def held(attack):  # type: ignore[no-untyped-def]
+def held(attack: Callable[[], object]) -> bool:
     """Say whether an attack failed with an operating-system error."""
     try:
         attack()

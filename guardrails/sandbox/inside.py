@@ -110,7 +110,7 @@ def _seccomp() -> None:
     """Refuse (EPERM) what no strategy needs: network, processes, signals, namespaces, and the kernel's odd corners."""
     machine = platform.machine()
     column, audit = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}[machine]
-    numbers = sorted({pair[column] for pair in DENIED.values() if pair[column] is not None})
+    numbers = sorted({number for pair in DENIED.values() if (number := pair[column]) is not None})
     load, jump_equal, jump_least, answer = 0x20, 0x15, 0x35, 0x06
     refuse, kill, allow = 0x00050000 | 1, 0x80000000, 0x7FFF0000
     code = [(load, 0, 0, 4), (jump_equal, 1, 0, audit), (answer, 0, 0, kill), (load, 0, 0, 0)]

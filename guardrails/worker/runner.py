@@ -23,7 +23,7 @@ import numpy as np  # noqa: E402
 
 _spec = importlib.util.spec_from_file_location("worker_frames", FRAMES)
 assert _spec is not None and _spec.loader is not None
-frames = importlib.util.module_from_spec(_spec)
+frames: Any = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(frames)
 
 BARS = ("open", "high", "low", "close", "volume", "dividend", "split", "tradable")
@@ -39,7 +39,7 @@ class Runner:
         self.portfolio: dict[str, Any] = {}
         self.failure: dict[str, str] | None = None
 
-    def answer(self, header: dict[str, Any], data: bytes) -> bytes | None:
+    def answer(self, header: dict[str, Any], data: bytes) -> Any:
         """Handle one frame; return the reply where one is due."""
         kind = header["type"]
         if kind == "session":
@@ -66,7 +66,7 @@ class Runner:
             self.failure = {"type": "failure", "kind": kind, "message": said, "traceback": trace}
             return None
 
-    def _hello(self, header: dict[str, Any], data: bytes) -> bytes:
+    def _hello(self, header: dict[str, Any], data: bytes) -> Any:
         module = importlib.import_module("strategy")
         self.strategy = module.Strategy(header["params"])
         return frames.encode({"type": "ready", "version": frames.VERSION})
@@ -79,7 +79,7 @@ class Runner:
         bars["date"], bars["symbols"] = header["date"], self.symbols
         self.strategy.on_session(bars)
 
-    def _decide(self, header: dict[str, Any], data: bytes) -> bytes:
+    def _decide(self, header: dict[str, Any], data: bytes) -> Any:
         decision = self.strategy.decide(self.portfolio)
         if decision["action"] == "hold":
             return frames.encode({"type": "hold", "reason": str(decision.get("reason", ""))[:2_000]})
@@ -104,7 +104,7 @@ class Runner:
         }
         return frames.encode(header, [table.tobytes()])
 
-    def _call(self, header: dict[str, Any], data: bytes) -> bytes:
+    def _call(self, header: dict[str, Any], data: bytes) -> Any:
         module, _, name = header["function"].partition(":")
         target: Any = importlib.import_module(module)
         for part in name.split("."):
@@ -141,7 +141,7 @@ def main() -> None:
     """Serve frames until the channel closes or says bye."""
     channel = io.BufferedReader(io.FileIO(CHANNEL, closefd=False), 1 << 18)
 
-    def read(size: int) -> bytes:
+    def read(size: int) -> Any:
         data = channel.read(size)
         if len(data) != size:
             raise SystemExit(0)

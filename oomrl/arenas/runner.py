@@ -201,8 +201,7 @@ def ordering(
     width = len(arena.tasks)
     means = [fmean(scores[at : at + width]) for at in range(0, len(scores), width)]
     by_seed = {
-        name: means[at : at + len(seeds)]
-        for name, at in zip(names, range(0, len(means), len(seeds)), strict=True)
+        name: means[at : at + len(seeds)] for name, at in zip(names, range(0, len(means), len(seeds)), strict=True)
     }
     floor = ["random", *arena.probes]
     information = None

@@ -50,9 +50,10 @@ class Cadence(StrEnum):
 class SessionRecord:
     """All that one session did to the account. Money in whole cents or exact dollars as named.
 
-    `execution` includes what counts in the economic book alone; `flows` are endowments and bills of the day;
-    `bar` is the market as the account saw it; `order_rows` each executed order's place in its arrays; `traded` the dollars bought plus sold, `exposure` the share of equity
-    in positions at the close; `decision` and `sized` are None until `Account.plan`.
+    `execution` includes what counts in the economic book alone; `flows` are endowments and bills of the day; `bar` is
+    the market as the account saw it; `order_rows` each executed order's place in its arrays; `traded` the dollars
+    bought plus sold, `exposure` the share of equity in positions at the close; `decision` and `sized` are None until
+    `Account.plan`.
     """
 
     day: date

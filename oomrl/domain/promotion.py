@@ -44,8 +44,8 @@ class Track:
 
     `returns` are simple, net of all friction; `friction` what it cost, as a fraction of equity; `exposure` the share of
     equity invested at each close; `traded` the value traded (both sides) over equity. `participation` is the share of a
-    session's volume that 99 of 100 of its orders stayed below, `names` the mean number of names held, `failures` how often
-    the strategy failed.
+    session's volume that 99 of 100 of its orders stayed below, `names` the mean number of names held, `failures` how
+    often the strategy failed.
     """
 
     returns: Floats

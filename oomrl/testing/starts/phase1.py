@@ -15,7 +15,7 @@ from oomrl.testing.starts.tree import Change, changed, diff, read_tree, shipped_
 #: The patch, as shipped: paths relative to the root of the strategy repository.
 START = Path(__file__).with_name("phase1") / "start.patch"
 
-SIZED = '''\
+SIZED = """\
         caps = np.minimum(
             sizing.name_cap(int(chosen.sum()), self.parameters),
             liquidity.position_caps(measured, equity, self.parameters),
@@ -25,12 +25,12 @@ SIZED = '''\
         room = liquidity.reach(measured, equity, self.parameters)
         reached = liquidity.within_reach(worth_trading, current, room)
         tradable = np.where(measured.tradable, reached, 0.0)
-'''
-BLIND = '''\
+"""
+BLIND = """\
         caps = np.full(current.shape, sizing.name_cap(int(chosen.sum()), self.parameters))
         ideal = sizing.capped(shares, caps, self.parameters.exposure - locked.sum())
         tradable = np.where(measured.tradable, ideal, 0.0)
-'''
+"""
 PLANNED = '''\
     """Return the liquidity plan of one order.
 

@@ -151,12 +151,12 @@ def stale_universe(chance: random.Random) -> Fault:
         )
         what = f"Names are ranked anew only every {every} sessions."
         return Fault("history.level_before", every, names, changes, what)
-    seldom = f"""        {names[0]} = self.count // {every} % self.dollars.shape[0]
-        if self.count % {every} == 0:
-            self.dollars[{names[0]}] = 0.0
-            self.dollars[{names[0]}, at] = close * traded
+    seldom = f"""        {names[0]} = self.count % {every}
+        if {names[0]} == 0:
+            self.dollars[:] = 0.0
+            self.dollars[:, at] = close * traded
 """
-    what = f"Liquidity is looked at only every {every} sessions, for years."
+    what = f"Liquidity is what one day showed, up to {every} sessions ago."
     capital = millions(chance, 300, 900)
     return Fault("history.record", every, names, (source("history", DOLLARS, seldom),), what, capital)
 

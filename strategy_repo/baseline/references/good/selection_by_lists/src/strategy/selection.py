@@ -1,0 +1,31 @@
+"""Which names of the universe are held."""
+
+import numpy as np
+
+from strategy.parameters import Parameters
+
+
+def places(universe: int, fraction: float, parameters: Parameters) -> int:
+    """Return how many names `fraction` of a universe of that size is, within min_holdings and max_holdings."""
+    wanted = max(round(fraction * universe), parameters.min_holdings)
+    return min(wanted, parameters.max_holdings, universe)
+
+
+def select(total: np.ndarray, universe: np.ndarray, held: np.ndarray, parameters: Parameters) -> np.ndarray:
+    """Return the mask of names to hold, shape (names,), best score first.
+
+    A name that is held stays while it stands among the `keep_fraction` best; free places go to the best names
+    that are not held. Names with one score stand in the order in which they were first seen.
+    """
+    best = sorted((-float(total[slot]), slot) for slot in range(universe.size) if universe[slot])
+    order = [slot for _, slot in best]
+    room = places(len(order), parameters.hold_fraction, parameters)
+    keep = places(len(order), parameters.keep_fraction, parameters)
+    taken = [slot for slot in order[:keep] if held[slot]][:room]
+    for slot in order:
+        if len(taken) < room and slot not in taken:
+            taken.append(slot)
+    chosen = np.zeros(universe.shape, dtype=bool)
+    for slot in taken:
+        chosen[slot] = True
+    return chosen

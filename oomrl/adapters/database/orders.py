@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date
+from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, Select, func, select, update
+from sqlalchemy import Connection, CursorResult, Row, Select, func, select, update
 
 from oomrl.adapters.database.bulk import Conflict, insert_columns, optional_units, put, units
 from oomrl.adapters.database.runs import Runs
@@ -18,6 +19,8 @@ from oomrl.errors import Halt
 
 #: Below this many shares an order counts as filled: one unit of the column.
 DUST = 10.0**-SHARES
+
+_BY_DECISION = "ix_orders_run_id_orders_decided_on_orders_live_on"
 
 
 class OrderBook:
@@ -104,37 +107,51 @@ class OrderBook:
 
     def _fill_counts(self, key: int, execution: Execution) -> Counter[str]:
         """Return how many fills the batch's orders have had in earlier sessions: none, if this is their first."""
-        batch = select(orders.c.client_order_id).where(
-            orders.c.run_id == key, orders.c.decided_on == execution.orders.decided_on
-        )
-        earlier = batch.where(orders.c.live_on.is_(None) | (orders.c.live_on < execution.day)).limit(1)
-        if self._connection.scalar(earlier) is None:
+        if not self._batch("SELECT count(unfilled) FROM orders", key, execution).scalar():
             return Counter()
         query = (
             select(fills.c.client_order_id, func.max(fills.c.sequence))
-            .where(fills.c.run_id == key, fills.c.client_order_id.in_(batch))
+            .where(fills.c.run_id == key, fills.c.client_order_id.in_(execution.orders.ids))
             .group_by(fills.c.client_order_id)
         )
         return Counter(dict(self._connection.execute(query).all()))  # type: ignore[arg-type]
 
+    def _batch(self, statement: str, key: int, execution: Execution, values: str = "") -> CursorResult[Any]:
+        """Run a statement over the orders of one decision. Without the hint SQLite would scan the whole run."""
+        sqlite = self._connection.dialect.name == "sqlite"
+        hint, mark, day = (f"INDEXED BY {_BY_DECISION}", "?", execution.orders.decided_on.isoformat()) if sqlite else (
+            "", "%s", execution.orders.decided_on
+        )  # fmt: skip
+        where = f"WHERE run_id = {mark} AND decided_on = {mark}"
+        return self._connection.exec_driver_sql(f"{statement} {hint} {values} {where}", (key, day))
+
     def _settle(self, key: int, execution: Execution) -> None:
+        batch = execution.orders
         left = np.abs(execution.unfilled) > DUST
-        states = [OrderState.EXPIRED.value if some else OrderState.FILLED.value for some in left.tolist()]
-        causes = [cause.value for cause in execution.causes]
+        rows = list(range(len(batch)))
+        if self._batch("SELECT count(*) FROM orders", key, execution).scalar() == len(batch):
+            # The batch is the whole decision, as it nearly always is: one statement for all that was filled.
+            self._batch("UPDATE orders", key, execution, "SET state = 'filled', unfilled = 0, cause = 'none'")
+            rows = np.flatnonzero(left).tolist()
         missing = units(np.where(left, execution.unfilled, 0.0), SHARES)
-        mark = "?" if self._connection.dialect.name == "sqlite" else "%s"
-        numbers: list[object] = list(missing)
-        if self._connection.dialect.name != "sqlite":
-            numbers = [unscaled(number, SHARES) for number in missing]
-        # SQLite finds each order by its key; one statement for all of them would only make the text longer.
-        self._connection.exec_driver_sql(
-            f"UPDATE orders SET state = {mark}, unfilled = {mark}, cause = {mark} "
-            f"WHERE run_id = {mark} AND client_order_id = {mark}",
-            [
-                (state, number, cause, key, name)
-                for state, number, cause, name in zip(states, numbers, causes, execution.orders.ids, strict=True)
-            ],
-        )
+        sqlite = self._connection.dialect.name == "sqlite"
+        mark = "?" if sqlite else "%s"
+        values = [
+            (
+                OrderState.EXPIRED.value if left[row] else OrderState.FILLED.value,
+                missing[row] if sqlite else unscaled(missing[row], SHARES),
+                execution.causes[row].value,
+                key,
+                batch.ids[row],
+            )
+            for row in rows
+        ]
+        if values:
+            self._connection.exec_driver_sql(
+                f"UPDATE orders SET state = {mark}, unfilled = {mark}, cause = {mark} "
+                f"WHERE run_id = {mark} AND client_order_id = {mark}",
+                values,
+            )
 
     def move(self, run: str, event: OrderEvent, state: OrderState) -> bool:
         """Record an event of one order and its new state; return False where the event is there already.

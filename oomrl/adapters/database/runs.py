@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import Connection, Row, insert, select, update
 
 from oomrl.adapters.database.bulk import put
@@ -13,9 +15,10 @@ from oomrl.errors import Mistake
 class Runs:
     """The shelf of runs, within one transaction."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, keys: Mapping[str, int] | None = None) -> None:
         self._connection = connection
-        self._keys: dict[str, int] = {}
+        #: What is known of the numbers; the store takes it over once the transaction has committed.
+        self.keys: dict[str, int] = dict(keys or {})
 
     def start(self, run: Run) -> bool:
         """Write a run, or find it there (False). A run of that id with other settings is a `Conflict`."""
@@ -51,12 +54,12 @@ class Runs:
 
     def key(self, run: str) -> int:
         """Return the number under which the tables know a run; raise `Mistake` where there is none."""
-        if run not in self._keys:
+        if run not in self.keys:
             key = self._connection.scalar(select(runs.c.id).where(runs.c.name == run))
             if key is None:
                 raise Mistake(f"Expected the id of a run in this state directory, was {run!r}: see `oomrl status`")
-            self._keys[run] = key
-        return self._keys[run]
+            self.keys[run] = key
+        return self.keys[run]
 
 
 def _run(row: Row[tuple[object, ...]]) -> Run:

@@ -10,7 +10,7 @@ with store.read() as view:       # a consistent view; shelves as above, nothing 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -36,9 +36,9 @@ from oomrl.errors import Halt, Mistake
 class Work:
     """One transaction, one shelf for each noun."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, keys: Mapping[str, int] | None = None) -> None:
         self.connection = connection
-        self.runs = Runs(connection)
+        self.runs = Runs(connection, keys)
         self.orders = OrderBook(connection, self.runs)
         self.ledger = Ledger(connection, self.runs)
         self.sessions = Sessions(connection, self.runs, self.orders, self.ledger)
@@ -57,6 +57,7 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._keys: dict[str, int] = {}
 
     @classmethod
     def open(cls, place: str | Path, durable: bool = True) -> Store:
@@ -85,7 +86,9 @@ class Store:
             self.engine.connect().execution_options(write=True) as connection,
             connection.begin(),
         ):
-            yield Work(connection)
+            work = Work(connection, self._keys)
+            yield work
+        self._keys = work.runs.keys
 
     @contextmanager
     def read(self) -> Iterator[Work]:
@@ -95,7 +98,7 @@ class Store:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             transaction = connection.begin()
             try:
-                yield Work(connection)
+                yield Work(connection, self._keys)
             finally:
                 transaction.rollback()
 

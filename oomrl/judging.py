@@ -49,10 +49,16 @@ class Judge:
         return self.capital.state is State.HALTED and self.capital.reason.startswith(FAILURE)
 
     def judge(self, record: SessionRecord) -> Loss | None:
-        """Take a settled session; return the loss that it completes, if any."""
+        """Take a settled session; return the loss that it completes, if any.
+
+        An account that may not trade loses or wins without the strategy: nothing there is a reason to repair it.
+        """
+        traded = self.capital.may_trade
         self.capital = capital_rules.mark(self.capital, record.day, record.equity, self.thresholds)
         self.days.append(self._day(record))
         self.records.append(record)
+        if not traded:
+            return None
         loss = detect(self.days, self.capital, self.thresholds, self.rules, self.losses, self.since)
         if loss is not None:
             self.losses.append(loss)

@@ -128,7 +128,7 @@ class Rules:
     least_loss_sessions: int = 20
     worse: float = 0.05
     saving: float = 0.01
-    saving_share: float = 0.20
+    saving_share: float = 1 / 3
     margin: float = 0.02
     margin_confidence: float = 0.95
     exposure: float = 0.90

@@ -23,6 +23,8 @@ standard error in the window (in a window of few sessions, the deviation of the 
 first, then a signal that the decisions prove turned round or stale: code that does not do what it declares is to be
 mended whatever it lost. A fall of the market ranks first only where the loss is labelled shared, else last: no patch
 mends it.
+
+Over 400 lines, because the rules share out the same dollars: none can be read without the others.
 """
 
 from __future__ import annotations

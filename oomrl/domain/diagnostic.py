@@ -4,6 +4,8 @@
 the paper's; everything else is ours. Sentences written here name no symbol, no date and no amount of dollars: those
 stand in fields of their own, so that `masked` can rename, shift and rescale them. Floats are rounded before they are
 digested, so that the same loss has the same id on every machine.
+
+Over 400 lines, because the schema and all that walks its fields (digest, mask, screen) change together.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ Every test looks at the records up to one close and never beyond. What sets a te
 Several tests that go off together are one loss; a cause that was reported is not reported again until its cool-down
 is over. A fall that the market explains is labelled shared and demands no patch. Jumps of quarantined names are no
 profit and no loss here.
+
+Over 400 lines, because all tests of one session share its columns and are weighed against each other.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ alpha compounded) stand beside them under names of their own.
 
 Intervals are percentile intervals of the paired stationary bootstrap unless an estimate names another method; block
 length and seed are in its `method`.
+
+Over 400 lines, because every figure of the paper's table and its interval come from one pass over resamples.
 """
 
 from __future__ import annotations

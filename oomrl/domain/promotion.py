@@ -2,7 +2,8 @@
 
 Both revisions replay the same windows; everything is paired by session and net of all friction. The *loss window* is
 what the proposer was shown, so it cannot prove a repair: there the candidate must only not be significantly worse. The
-proof comes from *held-back* windows (other times, other names) pooled by day, in one of three ways:
+proof comes from *held-back* windows (other times, other names), purged of days that the loss window covers or nearly
+touches and pooled by day, in one of three ways:
 
 - net: the candidate's return less the incumbent's, less its beta times the benchmark, is above 0;
 - cost: its friction is lower by a certain and material amount, and the net difference is above 0 as it stands. What a
@@ -15,12 +16,14 @@ Student's t with (sessions / block - 1) degrees of freedom, as many as there are
 Each try on a loss window spends its part of the error: the k-th gets alpha_k = alpha k^(-1.2) / zeta(1.2), which sums
 to alpha over any number of tries (docs/adr/0052 says why not a deflated Sharpe ratio or Hansen's test). What else a
 candidate must keep (exposure, trading, drawdown, turnover, capacity) can only refuse, and so never adds to the error.
+
+Over 400 lines, because the rule is one decision that a reviewer reads from top to bottom.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
@@ -33,6 +36,7 @@ from oomrl.domain.bootstrap import block_length, mean_error
 from oomrl.domain.market import Floats
 from oomrl.domain.performance import SESSIONS_A_YEAR, drawdown_path
 from oomrl.domain.student import upper_p
+from oomrl.domain.trading import Ints
 
 #: The sum of k^(-1.2) over all k >= 1.
 ZETA = 5.591582441177751
@@ -83,7 +87,11 @@ class Track:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """Hold one window replayed by both. `held_back` windows were never shown to the proposer."""
+    """Hold one window replayed by both. `held_back` windows were never shown to the proposer.
+
+    `other_names` says that it holds none of the names that the proposer was shown: only then may it cover the days of
+    the loss window.
+    """
 
     name: str
     held_back: bool
@@ -91,6 +99,7 @@ class Window:
     candidate: Track
     incumbent: Track
     benchmark: Floats
+    other_names: bool = False
 
     def __post_init__(self) -> None:
         sizes = {len(self.days), len(self.benchmark)}
@@ -109,16 +118,17 @@ class Rules:
 
     A drawdown counts as deeper beyond `drawdown` (a fraction), `drawdown_share` of the incumbent's, and
     `drawdown_noise` deviations of what the holdings' differences add up to over its length by chance. Turnover and
-    participation may be what is stated, or `slack` times the incumbent's where that is more.
+    participation may be what is stated, or `slack` times the incumbent's where that is more. `embargo` is in days.
     """
 
     alpha_net: float = 0.035
     alpha_cost: float = 0.005
     least_sessions: int = 120
+    embargo: int = 10
     least_loss_sessions: int = 20
     worse: float = 0.05
     saving: float = 0.01
-    saving_share: float = 0.20
+    saving_share: float = 1 / 3
     margin: float = 0.02
     margin_confidence: float = 0.95
     exposure: float = 0.90
@@ -214,8 +224,8 @@ def decide(windows: Sequence[Window], attempt: int, rules: Rules | None = None) 
     if attempt < 1:
         raise ValueError(f"Expected attempts counted from 1, was {attempt}")
     rules = rules or Rules()
-    hidden = [window for window in windows if window.held_back]
     shown = [window for window in windows if not window.held_back]
+    hidden = [kept for w in windows if w.held_back and (kept := _purged(w, shown, rules.embargo)) is not None]
     alphas = {"net": spend(rules.alpha_net, attempt), "cost": spend(rules.alpha_cost, attempt)}
     refusals = [refusal for window in windows for refusal in _guards(window, rules)]
     tests: dict[str, Paired] = {}
@@ -295,6 +305,33 @@ def _route(
         if bound >= -rules.margin:
             return Route.MENDED
     return None
+
+
+def _purged(window: Window, shown: Sequence[Window], embargo: int) -> Window | None:
+    """Drop the days of a held-back window that a shown one covers or nearly touches; None where no day is left."""
+    if window.other_names or not shown:
+        return window
+    days = np.array([day.toordinal() for day in window.days])
+    near = np.zeros(len(days), dtype=np.bool_)
+    for other in shown:
+        near |= (days >= other.days[0].toordinal() - embargo) & (days <= other.days[-1].toordinal() + embargo)
+    if not near.any():
+        return window
+    kept = np.flatnonzero(~near)
+    if not len(kept):
+        return None
+    return replace(
+        window,
+        days=tuple(window.days[n] for n in kept),
+        candidate=_cut(window.candidate, kept),
+        incumbent=_cut(window.incumbent, kept),
+        benchmark=window.benchmark[kept],
+    )
+
+
+def _cut(track: Track, kept: Ints) -> Track:
+    columns = {name: getattr(track, name)[kept] for name in ("returns", "friction", "exposure", "traded")}
+    return replace(track, **columns)
 
 
 def _guards(window: Window, rules: Rules) -> list[Refusal]:

@@ -219,4 +219,5 @@ class _Reader:
         more = following.startswith((" ", "+", "-")) and not self.is_header(ahead)
         if hunk.left is None or hunk.full:
             return self.fenced and more
-        return more or self.at + ahead < len(self.lines) or ahead <= min(hunk.left)
+        # At the end of a hunk, blanks are context only where they are exactly what its header still promises.
+        return more or hunk.left == [ahead, ahead]

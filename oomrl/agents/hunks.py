@@ -166,7 +166,7 @@ class _Reader:
         self.at += 1
         while self.at < len(self.lines) and self.take(hunk):
             self.at += 1
-        if hunk.short and not self.fenced and self.at >= len(self.lines):
+        if hunk.short and not self.fenced and not any(self.lines[self.at :]):
             raise Unusable(
                 Problem.TRUNCATED,
                 f"Expected more lines in the last hunk of {path}, was cut off. Answer with a smaller diff.",

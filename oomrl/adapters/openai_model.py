@@ -160,11 +160,13 @@ class OpenAIModel:
         if self.endpoint.api == "chat":
             options["max_completion_tokens"] = self.endpoint.most_tokens
             messages = [{"role": "system", "content": self.system}, {"role": "user", "content": prompt}]
-            call, body = self._client.chat.completions.create, {"messages": messages}
+            call = self._client.chat.completions.create
+            body: dict[str, Any] = {"messages": messages}
         else:
             options["max_output_tokens"] = self.endpoint.most_tokens
             del options["seed"]
-            call, body = self._client.responses.create, {"instructions": self.system, "input": prompt, "store": False}
+            call = self._client.responses.create
+            body = {"instructions": self.system, "input": prompt, "store": False}
         chosen = {key: value for key, value in options.items() if value is not None and key not in self._dropped}
         # A proxy that knows the header bills a repeated question once.
         answer = call(model=name, **body, **chosen, extra_headers={"Idempotency-Key": prompt_id})

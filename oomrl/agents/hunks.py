@@ -166,7 +166,7 @@ class _Reader:
         self.at += 1
         while self.at < len(self.lines) and self.take(hunk):
             self.at += 1
-        if hunk.short and not self.fenced and self.at >= len(self.lines):
+        if hunk.short and not self.fenced and not any(self.lines[self.at :]):
             raise Unusable(
                 Problem.TRUNCATED,
                 f"Expected more lines in the last hunk of {path}, was cut off. Answer with a smaller diff.",
@@ -219,4 +219,5 @@ class _Reader:
         more = following.startswith((" ", "+", "-")) and not self.is_header(ahead)
         if hunk.left is None or hunk.full:
             return self.fenced and more
-        return more or self.at + ahead < len(self.lines) or ahead <= min(hunk.left)
+        # At the end of a hunk, blanks are context only where they are exactly what its header still promises.
+        return more or hunk.left == [ahead, ahead]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from unidiff import PatchSet
 from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchSet
 
 from oomrl.agents import blocks, hunks
 from oomrl.agents.diff import changes_to_diff
@@ -69,7 +69,7 @@ def _read(text: str, tree: Mapping[str, bytes], finish: str, apply: Apply | None
     pieces = [part for part in parts if part.is_code or hunks.starts_diff(part.text)]
     diffs = [part for part in pieces if hunks.starts_diff(part.text) and not blocks.is_search(part.text)]
     searches = [part for part in parts if blocks.is_search(part.text)]
-    reason = _escalation(text)
+    reason = _escalation("\n".join(_words(part) for part in parts if part not in searches))
     if reason is not None and not diffs and not searches:
         return _escalate(reason, repairs)
     if reason is not None:
@@ -125,6 +125,8 @@ def _plain(text: str, repairs: list[str]) -> str:
     if thought:
         text = text[thought.end() :]
         repairs.append("thinking: removed")
+    elif re.match(r"\s*<think(?:ing)?>", text):
+        raise Unusable(Problem.TRUNCATED, "Expected an answer after the thinking, was none. Answer in full.")
     if not text.strip():
         raise Unusable(Problem.EMPTY, "Expected a unified diff or a line that begins with ESCALATE:, was empty.")
     return text
@@ -156,6 +158,13 @@ def _unwrap(text: str, repairs: list[str]) -> tuple[str | None, str]:
 
 
 _ESCALATE = re.compile(r"^[ \t>*_`]*ESCALATE\b[*_`]*[ \t]*[:.—-]?[ \t]*(.*)", re.MULTILINE | re.DOTALL)
+
+
+def _words(part: blocks.Part) -> str:
+    """Return what is said in a part: of a diff, nothing that could be a line of a file."""
+    if not hunks.starts_diff(part.text):
+        return part.text
+    return "" if part.is_code else "\n".join(line for line in part.text.split("\n") if line[:1] not in (" ", "+", "-"))
 
 
 def _escalation(text: str) -> str | None:

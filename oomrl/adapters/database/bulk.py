@@ -30,7 +30,8 @@ def units(values: NDArray[np.float64], scale: int) -> list[int]:
     """Return floats as integers of 10**-scale units, to the nearest unit (this is the crossing into
     exactness).
     """
-    return np.rint(values * float(10**scale)).astype(np.int64).tolist()
+    whole: list[int] = np.rint(values * float(10**scale)).astype(np.int64).tolist()
+    return whole
 
 
 def optional_units(values: NDArray[np.float64], scale: int) -> list[int | None]:

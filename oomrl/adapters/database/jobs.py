@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, Row, and_, case, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, or_, select, update
 
 from oomrl.adapters.database.bulk import put
 from oomrl.adapters.database.runs import Runs
@@ -63,7 +63,7 @@ class Jobs:
         query = select(jobs).where(jobs.c.run_id == self._runs.key(run)).order_by(jobs.c.due_at, jobs.c.job)
         return [_job(run, row) for row in self._connection.execute(query)]
 
-    def _is(self, job: Job) -> object:
+    def _is(self, job: Job) -> ColumnElement[bool]:
         return and_(jobs.c.run_id == self._runs.key(job.run), jobs.c.job == job.job, jobs.c.session == job.session)
 
 

@@ -114,7 +114,7 @@ class OrderBook:
             .where(fills.c.run_id == key, fills.c.client_order_id.in_(execution.orders.ids))
             .group_by(fills.c.client_order_id)
         )
-        return Counter(dict(self._connection.execute(query).all()))  # type: ignore[arg-type]
+        return Counter(dict(self._connection.execute(query).all()))
 
     def _batch(self, statement: str, key: int, execution: Execution, values: str = "") -> CursorResult[Any]:
         """Run a statement over the orders of one decision. Without the hint SQLite would scan the whole run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, select, update
 
 from oomrl.adapters.database.bulk import Conflict, put
 from oomrl.adapters.database.runs import Runs
@@ -116,7 +116,7 @@ class Prompts:
         asked, answered, cost = self._connection.execute(query).one()
         return int(asked or 0), int(answered or 0), cost or Decimal(0)
 
-    def _is(self, run: str, prompt: str) -> object:
+    def _is(self, run: str, prompt: str) -> ColumnElement[bool]:
         return (prompts.c.run_id == self._runs.key(run)) & (prompts.c.id == prompt)
 
 

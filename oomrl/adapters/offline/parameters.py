@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -67,22 +68,21 @@ class Move:
 
 def moved(old: Value, move: Move, bound: Mapping[str, object]) -> Value | None:
     """Return the value that a move leads to within a bound of policy.toml; None where it changes nothing."""
-    if isinstance(move.to, str) or isinstance(old, str | bool):
+    to = move.to
+    if isinstance(to, str | bool) or isinstance(old, str | bool):
         choices = bound.get("choices")
-        allowed = not isinstance(choices, list | tuple) or move.to in choices
-        return move.to if allowed and move.to != old and type(move.to) is type(old) else None
-    if (move.only == "up" and old >= move.to) or (move.only == "down" and old <= move.to):
+        allowed = not isinstance(choices, list | tuple) or to in choices
+        return to if allowed and to != old and type(to) is type(old) else None
+    if (move.only == "up" and old >= to) or (move.only == "down" and old <= to):
         return None
-    low, high = _number(bound.get("min"), float("-inf")), _number(bound.get("max"), float("inf"))
-    reach = _number(bound.get("max_relative_change"), float("inf")) * abs(old)
+    low, high = _number(bound.get("min"), -math.inf), _number(bound.get("max"), math.inf)
+    reach = _number(bound.get("max_relative_change"), math.inf) * abs(old)
     if reach > 0:
         low, high = max(low, old - reach), min(high, old + reach)
-    new: Value = min(max(float(move.to), low), high)
-    if isinstance(old, int):
-        # Rounding towards the old value stays inside the bounds.
-        new = int(new) if new > old or new == int(new) else int(-(-new // 1))
-    else:
-        new = float(f"{new:.6g}")
+    clipped = min(max(float(to), low), high)
+    # Rounding towards the old value stays inside the bounds.
+    whole = math.floor(clipped) if clipped > old else math.ceil(clipped)
+    new = whole if isinstance(old, int) else float(f"{clipped:.6g}")
     return None if new == old else new
 
 
@@ -91,7 +91,7 @@ def moved_all(text: str, moves: Sequence[Move], bounds: Mapping[str, Mapping[str
 
     A key without a bound is not touched: the policy does not let it move. The warm-up follows the longest window.
     """
-    notes = []
+    notes: list[str] = []
     for move in (*moves, None):
         values = read(text)
         if move is None:

@@ -161,7 +161,9 @@ def bare_numbers(module: Module, _all: Mapping[str, Module]) -> Iterator[Edit]:
             if number is left and isinstance(node.op, ast.Div | ast.Sub):
                 continue
             assert isinstance(number, ast.Constant)
-            yield replace(node, module.text(other), f"{number.value} in {function.name} has no name and no reason")
+            yield replace(
+                node, module.text(other), f"{module.text(number)} in {function.name} has no name and no reason"
+            )
 
 
 def _bare(node: ast.expr, explained: set[str]) -> bool:

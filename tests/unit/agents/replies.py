@@ -32,6 +32,7 @@ TOML = '[strategy]\ncadence = "daily"\n\n[parameters]\nmax_weight = 0.2\nband = 
 LAST = "VALUE = 1\nOTHER = 2"
 DASHES = '"""\n-- one\n++ two\n"""\n'
 TREE = {
+    "src/strategy/words.py": b"ESCALATE = 1\nB = 2\n",
     "src/strategy/dashes.py": DASHES.encode(),
     "src/strategy/sizing.py": SIZING.encode(),
     "src/strategy/last.py": LAST.encode(),
@@ -357,4 +358,148 @@ HOSTILE = [
     bad("file named twice in one block", Problem.AMBIGUOUS, fence(TOML_DIFF + TOML_DIFF.replace("weekly", "hourly"))),
 ]  # fmt: skip
 
-CASES = [*GOOD, *SLOPPY, *EXITS, *BROKEN, *HOSTILE]
+TWO_HUNKS = "@@ -4,3 +4,3 @@\n [parameters]\n max_weight = 0.2\n-band = 0.0\n+band = 0.25\n"
+BAND = WEEKLY.replace("band = 0.0", "band = 0.25")
+
+MORE = [
+    patch(
+        "two hunks that touch",
+        fence(TOML_DIFF.replace(" [parameters]\n", "").replace("1,4 +1,4", "1,3 +1,3") + TWO_HUNKS),
+        after={"strategy.toml": BAND},
+    ),
+    patch(
+        "one line changed, no context",
+        fence('--- a/strategy.toml\n+++ b/strategy.toml\n@@ -2 +2 @@\n-cadence = "daily"\n+cadence = "weekly"\n'),
+    ),
+    patch(
+        "insertion between context",
+        fence(
+            "--- a/strategy.toml\n+++ b/strategy.toml\n@@ -4,2 +4,3 @@\n [parameters]\n+new = 1\n max_weight = 0.2\n"
+        ),
+        after={"strategy.toml": TOML.replace("[parameters]\n", "[parameters]\nnew = 1\n")},
+    ),
+    patch(
+        "only removals",
+        fence(
+            "--- a/strategy.toml\n+++ b/strategy.toml\n@@ -4,3 +4,2 @@\n [parameters]\n-max_weight = 0.2\n band = 0.0\n"
+        ),
+        after={"strategy.toml": TOML.replace("max_weight = 0.2\n", "")},
+    ),
+    patch(
+        "words that look like escalation in the code",
+        fence(TOML_DIFF.replace('+cadence = "weekly"', '+cadence = "weekly"  # ESCALATE: no')),
+        after={"strategy.toml": WEEKLY.replace('"weekly"', '"weekly"  # ESCALATE: no')},
+    ),
+    patch(
+        "a context line that begins with the word",
+        fence(
+            "--- a/src/strategy/words.py\n+++ b/src/strategy/words.py\n@@ -1,2 +1,2 @@\n ESCALATE = 1\n-B = 2\n+B = 3\n"
+        ),
+        after={"src/strategy/words.py": "ESCALATE = 1\nB = 3\n"},
+    ),
+    patch(
+        "the same in a bare diff",
+        "--- a/src/strategy/words.py\n+++ b/src/strategy/words.py\n@@ -1,2 +1,2 @@\n ESCALATE = 1\n-B = 2\n+B = 3\n",
+        after={"src/strategy/words.py": "ESCALATE = 1\nB = 3\n"},
+    ),
+    patch("the word in the middle of the prose", "There is no need to ESCALATE: it can be met.\n" + fence(TOML_DIFF)),
+    patch(
+        "fence marks inside the added lines",
+        fence(
+            "--- a/src/strategy/dashes.py\n+++ b/src/strategy/dashes.py\n@@ -2,2 +2,4 @@\n -- one\n+```\n+more\n ++ two\n"
+        ),
+        after={"src/strategy/dashes.py": DASHES.replace("-- one\n", "-- one\n```\nmore\n")},
+    ),
+    patch(
+        "non-ASCII added text",
+        fence(TOML_DIFF.replace('"weekly"', '"weekly"  # caf\u00e9')),
+        after={"strategy.toml": WEEKLY.replace('"weekly"', '"weekly"  # caf\u00e9')},
+    ),
+    patch(
+        "tabs kept",
+        fence(TOML_DIFF.replace('+cadence = "weekly"', '+cadence =\t"weekly"')),
+        after={"strategy.toml": WEEKLY.replace("cadence = ", "cadence =\t")},
+    ),
+    patch(
+        "trailing blanks kept",
+        fence(TOML_DIFF.replace('+cadence = "weekly"', '+cadence = "weekly"  ')),
+        after={"strategy.toml": WEEKLY.replace('"weekly"', '"weekly"  ')},
+    ),
+    patch("new file among changes", fence(NEW + TOML_DIFF), after={**NEW_FILE, "strategy.toml": WEEKLY}),
+    patch(
+        "index line without a mode",
+        fence("diff --git a/strategy.toml b/strategy.toml\nindex 1234567..89abcde\n" + TOML_DIFF),
+    ),
+    patch("thinking by another name", "<thinking>hm</thinking>" + fence(TOML_DIFF), "thinking"),
+    patch("upper-case fence name", fence(TOML_DIFF, "DIFF")),
+    patch(
+        "counts too high in a bare diff before prose",
+        TOML_DIFF.replace("-1,4 +1,4", "-1,6 +1,6") + "\nThat is all.\n",
+        "counts",
+    ),
+    patch(
+        "several blank context lines without blanks",
+        fence(
+            '--- a/src/strategy/sizing.py\n+++ b/src/strategy/sizing.py\n@@ -1,5 +1,5 @@\n-import math\n+import math as m\n\n\n def cap(weight, limit):\n     """Return the weight, at most the limit."""\n'
+        ),
+        "leading blank",
+        after={"src/strategy/sizing.py": SIZING.replace("import math\n", "import math as m\n")},
+    ),
+    patch(
+        "longer search marks",
+        SEARCH.replace("<<<<<<<", "<<<<<<<<<").replace("=======", "=========").replace(">>>>>>>", ">>>>>>>>>"),
+        "search/replace",
+    ),
+    patch("file name with a label", SEARCH.replace("strategy.toml", "File: strategy.toml"), "search/replace"),
+    patch(
+        "search of several lines",
+        "src/strategy/sizing.py\n<<<<<<< SEARCH\n    if weight > limit:\n        return limit\n=======\n    if weight > limit:\n        return limit * 1.0\n>>>>>>> REPLACE\n",
+        "search/replace",
+        after={"src/strategy/sizing.py": TIGHT},
+    ),
+    escalate("escalation in a fence", "```\nESCALATE: the mandate cannot be met within the policy.\n```\n"),
+    escalate("escalation in a quotation", "> ESCALATE: the mandate cannot be met within the policy.\n"),
+    escalate("escalation with a dash", "ESCALATE - the mandate cannot be met within the policy."),
+    bad("thinking that never ends", Problem.TRUNCATED, "<think>\n" + fence(TOML_DIFF)),
+    bad("escalation beside a bare diff", Problem.AMBIGUOUS, TOML_DIFF + "\nESCALATE: but it will not help at all.\n"),
+    bad("file named by nobody", Problem.PATH, "<<<<<<< SEARCH\nband = 0.0\n=======\nband = 0.1\n>>>>>>> REPLACE\n"),
+    bad(
+        "patch in another tool's form",
+        Problem.NO_DIFF,
+        "*** Begin Patch\n*** Update File: strategy.toml\n@@\n-cadence\n+cadence\n*** End Patch\n",
+    ),
+    bad("shell command", Problem.NO_DIFF, "Run this:\n" + fence("sed -i s/daily/weekly/ strategy.toml\n", "sh")),
+    bad("JSON of another shape", Problem.NO_DIFF, '{"file": "strategy.toml", "content": "x"}'),
+    bad("colon in the path", Problem.PATH, fence(TOML_DIFF.replace("strategy.toml", "C:/strategy.toml"))),
+    bad("star in the path", Problem.PATH, fence(TOML_DIFF.replace("strategy.toml", "src/*.py"))),
+    bad("variable in the path", Problem.PATH, fence(TOML_DIFF.replace("strategy.toml", "$HOME/strategy.toml"))),
+    bad(
+        "copy by git's words",
+        Problem.FORBIDDEN,
+        fence("diff --git a/strategy.toml b/strategy.toml\ncopy from strategy.toml\ncopy to other.toml\n"),
+    ),
+    bad(
+        "executable new file",
+        Problem.FORBIDDEN,
+        fence(
+            "diff --git a/src/x.py b/src/x.py\nnew file mode 100755\n--- /dev/null\n+++ b/src/x.py\n@@ -0,0 +1,1 @@\n+x = 1\n"
+        ),
+    ),
+    bad(
+        "new file over one that exists",
+        Problem.MISMATCH,
+        fence("--- /dev/null\n+++ b/strategy.toml\n@@ -0,0 +1,1 @@\n+x = 1\n"),
+    ),
+    bad(
+        "change of a file that is not there",
+        Problem.MISMATCH,
+        fence(TOML_DIFF.replace("strategy.toml", "src/strategy/gone.py")),
+    ),
+    bad(
+        "deletion that leaves lines out",
+        Problem.MISMATCH,
+        fence("--- a/strategy.toml\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-[strategy]\n"),
+    ),
+]
+
+CASES = [*MORE, *GOOD, *SLOPPY, *EXITS, *BROKEN, *HOSTILE]

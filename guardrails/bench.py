@@ -32,13 +32,7 @@ class Bench(Protocol):
         ...
 
     def mutants(
-        self,
-        tree: Tree,
-        lines: Mapping[str, Collection[int]],
-        *,
-        seed: int,
-        most: int,
-        only: Sequence[str] = (),
+        self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
     ) -> tuple[int, int]:
         """Mutate these lines; return how many mutants died by an assertion, and how many there were."""
         ...

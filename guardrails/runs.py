@@ -72,10 +72,7 @@ def judge_coverage(run: TestRun, changed: Mapping[str, Collection[Line]], policy
         arcs, taken = run.branches.get(path, (frozenset(), frozenset()))
         lines, bare = possible & set(numbers), (possible - covered) & set(numbers)
         forks = {arc for arc in arcs if arc[0] in numbers}
-        for kind, total, missed in (
-            ("statements", len(lines), bare),
-            ("branches", len(forks), forks - taken),
-        ):
+        for kind, total, missed in (("statements", len(lines), bare), ("branches", len(forks), forks - taken)):
             if missed and 1 - len(missed) / total < policy.changed:
                 first = min(item if isinstance(item, int) else item[0] for item in missed)
                 share = 1 - len(missed) / total

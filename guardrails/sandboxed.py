@@ -78,13 +78,7 @@ class SandboxBench:
         return [place for number, place in enumerate(places) if seen.get(str(number)) not in ("killed", "crashed")]
 
     def mutants(
-        self,
-        tree: Tree,
-        lines: Mapping[str, Collection[int]],
-        *,
-        seed: int,
-        most: int,
-        only: Sequence[str] = (),
+        self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
     ) -> tuple[int, int]:
         """Return how many mutants of these lines died by an assertion of a test, and how many there were."""
         chosen, ends = self.mutate(tree, lines, seed=seed, most=most, only=only)

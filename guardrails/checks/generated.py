@@ -142,8 +142,7 @@ class _Tests:
                 given |= {str(part.value) for part in label.elts if isinstance(part, ast.Constant)}
             if isinstance(values, ast.Name):
                 values = next(
-                    (n.value for n in self.module.bound.get(values.id, ()) if isinstance(n, ast.Assign)),
-                    values,
+                    (n.value for n in self.module.bound.get(values.id, ()) if isinstance(n, ast.Assign)), values
                 )
             if not _plenty(values):
                 self.find("GR406", item, "an empty or computed one")

@@ -28,7 +28,7 @@ class Bench(Protocol):
         ...
 
     def unreached(self, tree: Tree, places: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Return the places where a planted raise makes no test fail."""
+        """Return the places (path, line; or -line: past that condition's body) where a raise makes no test fail."""
         ...
 
     def mutants(

@@ -20,7 +20,7 @@ from guardrails.acceptance import (
 from guardrails.bench import Bench, open_bench
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, build_index
-from guardrails.checks.named import function_lines, named_lines, statement_lines
+from guardrails.checks.named import function_lines, named_lines, skipped_bodies, statement_lines
 from guardrails.checks.parameters import read_parameters
 from guardrails.checks.static import judge_static
 from guardrails.environment import GateEnvironment
@@ -323,16 +323,19 @@ class _Gate:
         return held, {"failing": sorted(failing), "waived": dict(waived)}
 
     def judge_probes(self) -> Outcome:
-        shown, claimed = self.shown(self.tree()), self.tested().lines
-        every = [
-            (path, line) for path, (possible, covered) in sorted(claimed.items()) for line in sorted(possible & covered)
-        ]
+        run, index = self.tested(), build_index(self.tree(), self.policy)[0]
+        every = {(path, line) for path, (possible, covered) in run.lines.items() for line in possible & covered}
+        for module in index.modules.values():
+            bodies, (_, taken) = skipped_bodies(module), run.branches.get(module.path, (frozenset(), frozenset()))
+            # A branch past a body has no line of its own: its probe is an else, asked for by the negative line.
+            every |= {(module.path, -a) for a, b in taken if a in bodies and b not in bodies[a]}
         rows = self.code_lines(statement_lines)
-        must = [(path, line) for path, line in every if line in rows.get(path, ())]
+        must = {place for place in every if abs(place[1]) in rows.get(place[0], ())}
+        rest = sorted(every - must)
         chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "probes"))
-        rest = [place for place in every if place not in set(must)]
-        places = must + sorted(chance.sample(rest, min(len(rest), max(0, self.policy.coverage.probes))))
-        return judge_probes(self.ready().unreached(shown, places)), {"probed": len(places), "changed": len(must)}
+        places = sorted(must) + chance.sample(rest, min(len(rest), max(0, self.policy.coverage.probes)))
+        found = judge_probes(self.ready().unreached(self.shown(self.tree()), places))
+        return found, {"probed": len(places), "changed": len(must)}
 
     def judge_mutants(self) -> Outcome:
         rules, lines = self.policy.mutation, self.code_lines(function_lines)

@@ -82,8 +82,8 @@ def judge_coverage(run: TestRun, changed: Mapping[str, Collection[Line]], policy
 
 
 def judge_probes(unreached: Collection[tuple[str, Line]]) -> list[Finding]:
-    """Refuse lines that the report claims and that no test notices when a raise stands there."""
-    return [finding("GR512", path, line, "not") for path, line in sorted(unreached)]
+    """Refuse what the report claims and no test notices when a raise stands there; -N: past the body of line N."""
+    return [finding("GR512", path, abs(line), "not") for path, line in sorted(unreached)]
 
 
 def judge_share(code: str, done: int, total: int, least: float, what: str) -> list[Finding]:

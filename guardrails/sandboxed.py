@@ -68,7 +68,7 @@ class SandboxBench:
         What runs at import alone is definitions and constants, by the static policy.
         """
         called = {path: inside_functions(tree, path) for path in {path for path, _ in places}}
-        places = [(path, line) for path, line in places if line in called[path]]
+        places = [(path, line) for path, line in places if abs(line) in called[path]]
         if not places:
             return []
         report = self._run(with_probes(tree, places), changes=len(places), any_failure=True)

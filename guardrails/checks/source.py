@@ -404,7 +404,7 @@ class _Judge:
             if not plain or _reaches(str(getattr(receiver, "value", ""))):
                 self.find("GR214", node, "one with reach, or a computed one")
         owner = function.value
-        shared = isinstance(owner, ast.Name) and self.resolve(owner.id)[0] in ("here", "own")
+        shared = isinstance(owner, ast.Name) and self.resolve(owner.id)[0] in ("here", "own", "name")
         if function.attr in self.names.mutators and shared and self.scopes:
             self.find("GR208", node, f"{function.attr!r} on one")
         if function.attr in ("get", "startswith", "endswith", "find", "index", "count", "split", "pop"):

@@ -34,7 +34,7 @@ class Bench(Protocol):
     def mutants(
         self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
     ) -> tuple[int, int]:
-        """Mutate these lines; return how many mutants died by an assertion, and how many there were."""
+        """Mutate these lines; return how many mutants died by an assertion, and how many did not crash."""
         ...
 
     def worker(self, tree: Tree, params: Mapping[str, Any]) -> AbstractContextManager[Worker]:

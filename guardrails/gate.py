@@ -34,6 +34,7 @@ from guardrails.runs import (
     judge_extra,
     judge_fault,
     judge_lock,
+    judge_mutants,
     judge_new_tests,
     judge_pair,
     judge_probes,
@@ -344,7 +345,7 @@ class _Gate:
             self.ready().mutants(self.shown(self.tree()), lines, seed=seed, most=rules.most) if lines else (0, 0)
         )
         self.measured["mutation"] = {"killed": killed, "mutants": total}
-        return judge_share("GR701", killed, total, rules.minimum, "mutants killed"), self.measured["mutation"]
+        return judge_mutants(killed, total, rules.minimum), self.measured["mutation"]
 
     # -- new tests
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from guardrails.tree import Tree
 
 COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    # Negated, not moved by one: on floats < and <= are the same to every test; whole bounds move by "off by one".
+    ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {

@@ -93,6 +93,17 @@ def judge_share(code: str, done: int, total: int, least: float, what: str) -> li
     return [finding(code, "", 0, f"{done} of {total}", f"{least:.0%} of {what}")]
 
 
+def judge_mutants(killed: int, total: int, least: float) -> list[Finding]:
+    """Refuse too many survivors among the mutants of changed functions.
+
+    One or two may be the same program said otherwise, so that few mutants are refused only where none died.
+    """
+    survived = total - killed
+    if survived > 2 or (killed == 0 and survived > 1):
+        return judge_share("GR701", killed, total, least, "mutants killed")
+    return []
+
+
 def judge_new_tests(new: Collection[str], today: TestRun, prefix: str) -> list[Finding]:
     """Judge new tests on today's code: they pass; those that claim a defect fail by an assertion."""
     if today.fault:

@@ -80,9 +80,12 @@ class SandboxBench:
     def mutants(
         self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
     ) -> tuple[int, int]:
-        """Return how many mutants of these lines died by an assertion of a test, and how many there were."""
-        chosen, ends = self.mutate(tree, lines, seed=seed, most=most, only=only)
-        return sum(end == "killed" for end in ends), len(chosen)
+        """Return how many mutants died by an assertion of a test, and how many did not crash.
+
+        A crash is no kill, since a suite without assertions has crashes too, and no survival, since it shows.
+        """
+        _, ends = self.mutate(tree, lines, seed=seed, most=most, only=only)
+        return ends.count("killed"), len(ends) - ends.count("crashed")
 
     def mutate(
         self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()

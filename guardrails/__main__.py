@@ -106,11 +106,7 @@ def _check(options: argparse.Namespace) -> int:
     )
     if options.log:
         signer = Signer.open(options.key or options.log.with_suffix(".key"))
-        subjects = {
-            "base": verdict.base_tree,
-            "result": verdict.result_tree or "0" * 64,
-            "verdict": verdict.digest(),
-        }
+        subjects = {"base": verdict.base_tree, "result": verdict.result_tree or "0" * 64, "verdict": verdict.digest()}
         head = Log(options.log, signer).append(statement(subjects, VERDICT_PREDICATE, verdict.to_json()))
         print(f"head {head.text()}", file=sys.stderr)
     print(json.dumps(verdict.to_json(), indent=2) if options.json else _text(verdict))

@@ -94,12 +94,7 @@ class Signer:
 def statement(subjects: Mapping[str, str], predicate_type: str, predicate: Mapping[str, Any]) -> dict[str, Any]:
     """Return an in-toto statement about subjects, each a name and a sha256."""
     named = [{"name": name, "digest": {"sha256": digest}} for name, digest in sorted(subjects.items())]
-    return {
-        "_type": STATEMENT_TYPE,
-        "subject": named,
-        "predicateType": predicate_type,
-        "predicate": dict(predicate),
-    }
+    return {"_type": STATEMENT_TYPE, "subject": named, "predicateType": predicate_type, "predicate": dict(predicate)}
 
 
 def seal(body: Mapping[str, Any], signer: Signer) -> dict[str, Any]:
@@ -152,10 +147,7 @@ class Log:
             head = self._head(file.read())
             line = {"index": head.entries, "previous": head.hash, "envelope": seal(body, self.signer)}
             digest = hashlib.sha256(_canonical(line)).hexdigest()
-            line |= {
-                "hash": digest,
-                "head": _encode(self.signer.sign(b"guardrails-head-1\n" + digest.encode())),
-            }
+            line |= {"hash": digest, "head": _encode(self.signer.sign(b"guardrails-head-1\n" + digest.encode()))}
             file.write(_canonical(line) + b"\n")
             file.flush()
             os.fsync(file.fileno())

@@ -28,19 +28,13 @@ class Bench(Protocol):
         ...
 
     def unreached(self, tree: Tree, places: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Return the places where a planted raise makes no test fail."""
+        """Return the places (path, line; or -line: past that condition's body) where a raise makes no test fail."""
         ...
 
     def mutants(
-        self,
-        tree: Tree,
-        lines: Mapping[str, Collection[int]],
-        *,
-        seed: int,
-        most: int,
-        only: Sequence[str] = (),
+        self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
     ) -> tuple[int, int]:
-        """Mutate these lines; return how many mutants died by an assertion, and how many there were."""
+        """Mutate these lines; return how many mutants died by an assertion, and how many did not crash."""
         ...
 
     def worker(self, tree: Tree, params: Mapping[str, Any]) -> AbstractContextManager[Worker]:

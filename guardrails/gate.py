@@ -6,6 +6,7 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from guardrails.acceptance import (
@@ -19,7 +20,7 @@ from guardrails.acceptance import (
 from guardrails.bench import Bench, open_bench
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, build_index
-from guardrails.checks.named import function_lines, named_lines, statement_lines
+from guardrails.checks.named import function_lines, named_lines, skipped_bodies, statement_lines
 from guardrails.checks.parameters import read_parameters
 from guardrails.checks.static import judge_static
 from guardrails.environment import GateEnvironment
@@ -33,6 +34,7 @@ from guardrails.runs import (
     judge_extra,
     judge_fault,
     judge_lock,
+    judge_mutants,
     judge_new_tests,
     judge_pair,
     judge_probes,
@@ -86,51 +88,39 @@ def check(
     must fail before the logic and pass after. `layers` leaves stages out, for an ablation; such a verdict
     says so and allows nothing. `environment` names the interpreters; `bench` stands in for a sandbox.
     """
-    gate = _Gate(tree, patch, phase, policy, seed, attempt, secret, layers, cache if cache is not None else {})
-    gate.environment, gate.bench, gate.stop, gate.extra = (
-        environment,
-        bench,
-        stop_at_first_refusal,
-        extra_judges,
-    )
+    known = cache if cache is not None else {}
+    asked = (policy, seed, attempt, secret, frozenset(layers), known, environment, stop_at_first_refusal)
+    gate = _Gate(tree, patch, phase, *asked, extra_judges, bench)
     if after is not None:
         gate.pair(after)
     gate.run()
     return gate.verdict()
 
 
+@dataclass
 class _Gate:
-    def __init__(
-        self,
-        tree: Tree,
-        patch: bytes,
-        phase: PhaseName,
-        policy: Policy,
-        seed: int,
-        attempt: int,
-        secret: bytes,
-        layers: Collection[str],
-        cache: MutableMapping[str, Any],
-    ) -> None:
-        self.base, self.patch, self.phase, self.policy = tree, patch, phase, policy
-        self.seed, self.attempt, self.secret, self.layers, self.cache = (
-            seed,
-            attempt,
-            secret,
-            frozenset(layers),
-            cache,
-        )
-        self.environment: GateEnvironment | None = None
-        self.bench: Bench | None = None
-        self.stop, self.extra = True, ()  # type: tuple[bool, Sequence[ExtraJudge]]
-        self.tests: Verdict | None = None
-        self.findings: list[Finding] = []
-        self.stages: list[Stage] = []
-        self.result: Tree | None = None
-        self.canonical, self.repairs = b"", ()  # type: tuple[bytes, tuple[str, ...]]
-        self.changed: tuple[str, ...] = ()
-        self.today = TestRun({})
-        self.measured: dict[str, dict[str, Any]] = {"coverage": {}, "mutation": {}}
+    base: Tree
+    patch: bytes
+    phase: PhaseName
+    policy: Policy
+    seed: int
+    attempt: int
+    secret: bytes
+    layers: frozenset[str]
+    cache: MutableMapping[str, Any]
+    environment: GateEnvironment | None
+    stop: bool
+    extra: Sequence[ExtraJudge]
+    bench: Bench | None
+    tests: Verdict | None = field(default=None, init=False)
+    findings: list[Finding] = field(default_factory=list, init=False)
+    stages: list[Stage] = field(default_factory=list, init=False)
+    result: Tree | None = field(default=None, init=False)
+    canonical: bytes = field(default=b"", init=False)
+    repairs: tuple[str, ...] = field(default=(), init=False)
+    changed: tuple[str, ...] = field(default=(), init=False)
+    today: TestRun = field(default=TestRun({}), init=False)
+    measured: dict[str, Any] = field(default_factory=dict, init=False)
 
     # -- order and outcome
 
@@ -203,8 +193,8 @@ class _Gate:
             sandbox={"profile": bench.profile, "canaries": dict(bench.canaries)}
             if bench
             else {"profile": "none", "canaries": {}},
-            coverage=self.measured["coverage"],
-            mutation=self.measured["mutation"],
+            coverage=self.measured.get("coverage", {}),
+            mutation=self.measured.get("mutation", {}),
             attempt=self.attempt,
             repairs=self.repairs,
             tests=tests.to_json() if tests else None,
@@ -213,27 +203,23 @@ class _Gate:
     # -- the pair
 
     def pair(self, after: bytes) -> None:
-        """Judge the tests patch first; logic is then judged on the tree after it."""
-        gate = _Gate(
-            self.base,
-            after,
-            "tests",
-            self.policy,
-            self.seed,
-            self.attempt,
-            self.secret,
-            self.layers,
-            self.cache,
+        """Judge the tests patch first, or remember how it was judged; logic is judged on the tree after it."""
+        asked = (
+            f"{self.seed}:{self.attempt}:{sorted(self.layers)}:{self.stop}:{hashlib.sha256(self.secret).hexdigest()}"
         )
-        gate.environment, gate.bench, gate.stop = self.environment, self.bench, self.stop
-        gate.run()
-        self.tests, self.bench = gate.verdict(), gate.bench
-        if gate.result is None:
-            return
-        new = [name for name in gate.today.outcomes if claims_defect(name, self.policy.tests.defect_prefix)]
-        self.base = gate.result
-        if self.tests.allowed and "tests" in self.layers:
-            self.findings += judge_pair(new, self.policy.tests.defect_prefix)
+        key = f"pair:{self.base.digest()}:{hashlib.sha256(after).hexdigest()}:{self.policy.digest}:{asked}"
+        known = self.cache.get(key)
+        if known is None:
+            gate = replace(self, patch=after, phase="tests", extra=())
+            gate.run()
+            verdict, self.bench = gate.verdict(), gate.bench
+            passed = verdict.decision == "pass"
+            known = (verdict, gate.result, gate.new() if passed and "tests" in self.layers else None)
+            if passed:
+                self.cache[key] = known
+        self.tests, result, new = known
+        self.base = result or self.base
+        self.findings += [] if new is None else judge_pair(new, self.policy.tests.defect_prefix)
 
     # -- stages
 
@@ -272,23 +258,25 @@ class _Gate:
             raise RuntimeError("Expected an open sandbox, was none")
         return self.bench
 
-    def remembered(self, kind: str, tree: Tree, make: Callable[[], Any]) -> Any:
-        """Return what is known of a tree already, or find it out once."""
-        key = f"{kind}:{tree.digest()}:{self.policy.digest}:{self.environment}:{self.ready().profile}"
-        if key not in self.cache:
-            self.cache[key] = make()
-        return self.cache[key]
+    def run_of(self, tree: Tree, *, cover: bool = False) -> TestRun:
+        """Return the run of all tests of a tree, from memory where it is known and was whole."""
+        shown = self.shown(tree)
+        key = f"tests:{cover}:{shown.digest()}:{self.policy.digest}:{self.environment}:{self.ready().profile}"
+        run = self.cache.get(key)
+        if run is None:
+            run = self.ready().test(shown, cover=cover)
+            if not run.fault:
+                self.cache[key] = run
+        found: TestRun = run
+        return found
 
     def ids(self, tree: Tree) -> frozenset[str]:
         """Return the test ids of a tree that was judged before."""
-        shown = self.shown(tree)
-        run = self.remembered("tests", shown, lambda: self.ready().test(shown))
-        return frozenset(run.outcomes)
+        return frozenset(self.run_of(tree).outcomes)
 
     def tested(self) -> TestRun:
-        """Return the run of the locked tests on the resulting tree, made once."""
-        if not self.today.outcomes and not self.today.fault:
-            self.today = self.ready().test(self.shown(self.tree()), cover=True)
+        """Return the run of the locked tests on the resulting tree."""
+        self.today = self.run_of(self.tree(), cover=True)
         return self.today
 
     def judge_tests(self) -> Outcome:
@@ -299,11 +287,7 @@ class _Gate:
     def judge_coverage(self) -> Outcome:
         statements, branches = shares(self.tested())
         changed = {path: rows for path, rows in self.code_lines(statement_lines).items() if path in self.today.lines}
-        self.measured["coverage"] = {
-            "statements": statements,
-            "branches": branches,
-            "files": len(self.today.lines),
-        }
+        self.measured["coverage"] = {"statements": statements, "branches": branches, "files": len(self.today.lines)}
         if not self.today.lines:
             return [finding("GR510", "", 0, "none", "a coverage report")], {}
         return judge_coverage(self.today, changed, self.policy.coverage), self.measured["coverage"]
@@ -340,19 +324,19 @@ class _Gate:
         return held, {"failing": sorted(failing), "waived": dict(waived)}
 
     def judge_probes(self) -> Outcome:
-        shown, claimed = self.shown(self.tree()), self.tested().lines
-        every = [
-            (path, line) for path, (possible, covered) in sorted(claimed.items()) for line in sorted(possible & covered)
-        ]
+        run, index = self.tested(), build_index(self.tree(), self.policy)[0]
+        every = {(path, line) for path, (possible, covered) in run.lines.items() for line in possible & covered}
+        for module in index.modules.values():
+            bodies, (_, taken) = skipped_bodies(module), run.branches.get(module.path, (frozenset(), frozenset()))
+            # A branch past a body has no line of its own: its probe is an else, asked for by the negative line.
+            every |= {(module.path, -a) for a, b in taken if a in bodies and b not in bodies[a]}
         rows = self.code_lines(statement_lines)
-        must = [(path, line) for path, line in every if line in rows.get(path, ())]
+        must = {place for place in every if abs(place[1]) in rows.get(place[0], ())}
+        rest = sorted(every - must)
         chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "probes"))
-        rest = [place for place in every if place not in set(must)]
-        places = must + sorted(chance.sample(rest, min(len(rest), max(0, self.policy.coverage.probes))))
-        return judge_probes(self.ready().unreached(shown, places)), {
-            "probed": len(places),
-            "changed": len(must),
-        }
+        places = sorted(must) + chance.sample(rest, min(len(rest), max(0, self.policy.coverage.probes)))
+        found = judge_probes(self.ready().unreached(self.shown(self.tree()), places))
+        return found, {"probed": len(places), "changed": len(must)}
 
     def judge_mutants(self) -> Outcome:
         rules, lines = self.policy.mutation, self.code_lines(function_lines)
@@ -361,7 +345,7 @@ class _Gate:
             self.ready().mutants(self.shown(self.tree()), lines, seed=seed, most=rules.most) if lines else (0, 0)
         )
         self.measured["mutation"] = {"killed": killed, "mutants": total}
-        return judge_share("GR701", killed, total, rules.minimum, "mutants killed"), self.measured["mutation"]
+        return judge_mutants(killed, total, rules.minimum), self.measured["mutation"]
 
     # -- new tests
 
@@ -371,20 +355,20 @@ class _Gate:
 
     def judge_new_tests(self) -> Outcome:
         shown, rules, bench = self.shown(self.tree()), self.policy.tests, self.ready()
-        self.today = bench.test(shown)
+        self.today = self.run_of(self.tree())
         new = self.new()
         found = judge_new_tests(new, self.today, rules.defect_prefix)
         old = {name: outcome for name, outcome in self.today.outcomes.items() if name not in new}
         found += judge_run(TestRun(old), self.ids(self.base)) if not found else []
         if not found:
             chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "order"))
-            orders = [bench.test(shown, shuffle=chance.getrandbits(32)) for _ in range(rules.repeats)]
-            alone = [bench.test(shown, only=[name]) for name in new]
-            found += judge_steady([self.today, *orders, *alone])
-        return found, {
-            "new": len(new),
-            "defects": sum(claims_defect(name, rules.defect_prefix) for name in new),
-        }
+            # All together once; the new ones among themselves; and one case of each function alone.
+            orders = [bench.test(shown, shuffle=chance.getrandbits(32))]
+            orders += [bench.test(shown, only=new, shuffle=chance.getrandbits(32)) for _ in range(rules.repeats - 1)]
+            first = {name.partition("[")[0]: name for name in reversed(new)}
+            found += judge_steady([self.today, *orders, *(bench.test(shown, only=[name]) for name in first.values())])
+        claims = sum(claims_defect(name, rules.defect_prefix) for name in new)
+        return found, {"new": len(new), "defects": claims}
 
     def judge_references(self) -> Outcome:
         """Run the new tests on curated versions and on mutants of the code they name."""

@@ -40,13 +40,7 @@ def market(seed: int, sessions: int, symbols: int) -> list[Bars]:
         begins = chance.randrange(1, max(2, sessions // 2)) if at % 4 == 3 else 0
         ends = chance.randrange(sessions // 2, sessions) if at % 7 == 6 else sessions
         price = 3.0 if at == 1 else chance.uniform(15.0, 120.0)
-        state[name] = [
-            price,
-            1e3 if at == 2 else chance.uniform(4e5, 6e6),
-            chance.gauss(0.0003, 0.0008),
-            begins,
-            ends,
-        ]
+        state[name] = [price, 1e3 if at == 2 else chance.uniform(4e5, 6e6), chance.gauss(0.0003, 0.0008), begins, ends]
     shown: list[Bars] = []
     while len(shown) < sessions:
         if day.weekday() < 5 and chance.random() > 0.02:
@@ -68,10 +62,7 @@ def _bar(chance: random.Random, values: list[float]) -> tuple[float, ...]:
     before = values[0] / split
     close = max(0.05, before * math.exp(chance.gauss(values[2], 0.018)))
     first = before * math.exp(chance.gauss(0.0, 0.006))
-    high, low = (
-        max(first, close) * (1 + chance.random() * 0.01),
-        min(first, close) * (1 - chance.random() * 0.01),
-    )
+    high, low = (max(first, close) * (1 + chance.random() * 0.01), min(first, close) * (1 - chance.random() * 0.01))
     values[0] = close
     volume = float(round(values[1] * math.exp(chance.gauss(0.0, 0.3))))
     return first, high, low, close, volume, dividend, split, 0.0 if chance.random() < 0.01 else 1.0

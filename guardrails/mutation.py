@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from guardrails.tree import Tree
 
 COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    # Negated, not moved by one: on floats < and <= are the same to every test; whole bounds move by "off by one".
+    ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {
@@ -73,6 +74,11 @@ def inside_functions(tree: Tree, path: str) -> set[int]:
     return found
 
 
+def _raise(number: int) -> ast.stmt:
+    failed = ast.Call(ast.Name("AssertionError", ast.Load()), [ast.Constant("probe")], [])
+    return ast.If(_on(number), [ast.Raise(failed, None)], [])
+
+
 class _Probes(ast.NodeTransformer):
     def __init__(self, numbers: dict[int, int]) -> None:
         self.numbers = numbers
@@ -88,11 +94,12 @@ class _Probes(ast.NodeTransformer):
     def _with(self, statement: ast.stmt) -> list[ast.stmt]:
         # A decorated definition is reported at its decorator; a docstring is no code.
         line = min([statement.lineno, *[d.lineno for d in getattr(statement, "decorator_list", [])]])
+        if isinstance(statement, ast.If) and not statement.orelse and -line in self.numbers:
+            statement.orelse = [_raise(self.numbers.pop(-line))]
         number = self.numbers.pop(line, None)
         if number is None:
             return [statement]
-        raised = ast.Raise(ast.Call(ast.Name("AssertionError", ast.Load()), [ast.Constant("probe")], []), None)
-        return [ast.If(_on(number), [raised], []), statement]
+        return [_raise(number), statement]
 
 
 def mutants(tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int) -> tuple[list[Mutant], Tree]:

@@ -24,16 +24,7 @@ from guardrails.policy import Limits, PhaseName, Policy
 from guardrails.tree import MODE, Tree, TreeError
 from guardrails.verdict import Finding
 
-__all__ = [
-    "Patch",
-    "Tree",
-    "TreeError",
-    "apply_patch",
-    "canonical_diff",
-    "changed_lines",
-    "judge_patch",
-    "parse_patch",
-]
+__all__ = ["Patch", "Tree", "TreeError", "apply_patch", "canonical_diff", "changed_lines", "judge_patch", "parse_patch"]
 
 Action = Literal["edit", "create", "delete"]
 NO_NEWLINE = b"\\ No newline at end of file"
@@ -41,10 +32,7 @@ GIT_HEADER = re.compile(rb"diff --git a/(\S+) b/(\S+)")
 HUNK_HEADER = re.compile(rb"@@ -(\d{1,7})(?:,(\d{1,7}))? \+(\d{1,7})(?:,(\d{1,7}))? @@(?: .*)?")
 BARE_HEADER = re.compile(rb"@@(?: (?:\.\.\. )?@@)?(?: .*)?")
 REFUSED_HEADERS = (
-    (
-        re.compile(rb"(old|new) mode |(new|deleted) file mode |index [0-9a-f]+\.\.[0-9a-f]+ 1[0-9]{5}"),
-        "GR103",
-    ),
+    (re.compile(rb"(old|new) mode |(new|deleted) file mode |index [0-9a-f]+\.\.[0-9a-f]+ 1[0-9]{5}"), "GR103"),
     (re.compile(rb"(rename|copy) (from|to) |(dis)?similarity index "), "GR104"),
     (re.compile(rb"GIT binary patch|Binary files |literal \d|delta \d"), "GR105"),
 )
@@ -211,10 +199,7 @@ class _Reader:
             while self._line() and not self._line().startswith((b"--- ", b"diff --git ", b"@@")):
                 line = self._line()
                 self._extended(line)
-                created, deleted = (
-                    created or line.startswith(b"new "),
-                    deleted or line.startswith(b"deleted "),
-                )
+                created, deleted = (created or line.startswith(b"new "), deleted or line.startswith(b"deleted "))
                 self.at += 1
             if not self._line().startswith(b"--- "):
                 if created and not self._line().startswith(b"@@"):

@@ -72,10 +72,7 @@ def judge_coverage(run: TestRun, changed: Mapping[str, Collection[Line]], policy
         arcs, taken = run.branches.get(path, (frozenset(), frozenset()))
         lines, bare = possible & set(numbers), (possible - covered) & set(numbers)
         forks = {arc for arc in arcs if arc[0] in numbers}
-        for kind, total, missed in (
-            ("statements", len(lines), bare),
-            ("branches", len(forks), forks - taken),
-        ):
+        for kind, total, missed in (("statements", len(lines), bare), ("branches", len(forks), forks - taken)):
             if missed and 1 - len(missed) / total < policy.changed:
                 first = min(item if isinstance(item, int) else item[0] for item in missed)
                 share = 1 - len(missed) / total
@@ -85,8 +82,8 @@ def judge_coverage(run: TestRun, changed: Mapping[str, Collection[Line]], policy
 
 
 def judge_probes(unreached: Collection[tuple[str, Line]]) -> list[Finding]:
-    """Refuse lines that the report claims and that no test notices when a raise stands there."""
-    return [finding("GR512", path, line, "not") for path, line in sorted(unreached)]
+    """Refuse what the report claims and no test notices when a raise stands there; -N: past the body of line N."""
+    return [finding("GR512", path, abs(line), "not") for path, line in sorted(unreached)]
 
 
 def judge_share(code: str, done: int, total: int, least: float, what: str) -> list[Finding]:
@@ -94,6 +91,17 @@ def judge_share(code: str, done: int, total: int, least: float, what: str) -> li
     if total == 0 or done / total >= least:
         return []
     return [finding(code, "", 0, f"{done} of {total}", f"{least:.0%} of {what}")]
+
+
+def judge_mutants(killed: int, total: int, least: float) -> list[Finding]:
+    """Refuse too many survivors among the mutants of changed functions.
+
+    One or two may be the same program said otherwise, so that few mutants are refused only where none died.
+    """
+    survived = total - killed
+    if survived > 2 or (killed == 0 and survived > 1):
+        return judge_share("GR701", killed, total, least, "mutants killed")
+    return []
 
 
 def judge_new_tests(new: Collection[str], today: TestRun, prefix: str) -> list[Finding]:

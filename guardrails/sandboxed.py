@@ -68,7 +68,7 @@ class SandboxBench:
         What runs at import alone is definitions and constants, by the static policy.
         """
         called = {path: inside_functions(tree, path) for path in {path for path, _ in places}}
-        places = [(path, line) for path, line in places if line in called[path]]
+        places = [(path, line) for path, line in places if abs(line) in called[path]]
         if not places:
             return []
         report = self._run(with_probes(tree, places), changes=len(places), any_failure=True)
@@ -78,17 +78,14 @@ class SandboxBench:
         return [place for number, place in enumerate(places) if seen.get(str(number)) not in ("killed", "crashed")]
 
     def mutants(
-        self,
-        tree: Tree,
-        lines: Mapping[str, Collection[int]],
-        *,
-        seed: int,
-        most: int,
-        only: Sequence[str] = (),
+        self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
     ) -> tuple[int, int]:
-        """Return how many mutants of these lines died by an assertion of a test, and how many there were."""
-        chosen, ends = self.mutate(tree, lines, seed=seed, most=most, only=only)
-        return sum(end == "killed" for end in ends), len(chosen)
+        """Return how many mutants died by an assertion of a test, and how many did not crash.
+
+        A crash is no kill, since a suite without assertions has crashes too, and no survival, since it shows.
+        """
+        _, ends = self.mutate(tree, lines, seed=seed, most=most, only=only)
+        return ends.count("killed"), len(ends) - ends.count("crashed")
 
     def mutate(
         self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()

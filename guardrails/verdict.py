@@ -88,12 +88,7 @@ class Verdict:
         shown = [dataclasses.asdict(item) for item in self.findings if item.layer in VISIBLE]
         hidden = any(stage.status in ("refuse", "error") for stage in self.stages if stage.name not in VISIBLE)
         hidden = hidden or any(item.layer not in VISIBLE for item in self.findings)
-        view = {
-            "decision": self.decision,
-            "phase": self.phase,
-            "findings": shown,
-            "repairs": list(self.repairs),
-        }
+        view = {"decision": self.decision, "phase": self.phase, "findings": shown, "repairs": list(self.repairs)}
         return {**view, "hidden_checks_failed": hidden, "attempt": self.attempt}
 
 

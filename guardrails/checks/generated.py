@@ -21,12 +21,23 @@ def judge_tests(module: Module, data: bytes, before: Module | None, index: Index
     findings = judge_source(module, data, index, policy, "test")
     findings += _Tests(module, index, policy).run()
     if before is not None and not policy.tests.may_change:
-        after = {node.name: normalised(node) for node in _functions(module.tree.body)}
-        for node in _functions(before.tree.body):
-            if node.name.startswith("test") and after.get(node.name) != normalised(node):
-                expected = f"{node.name!r} to stay as it was"
-                findings.append(finding("GR411", module.path, node.lineno, "another or none", expected))
+        kept = set(_standing(module))
+        for text, line in _standing(before).items():
+            if text not in kept:
+                findings.append(finding("GR411", module.path, line, "changed or removed"))
     return findings
+
+
+def _standing(module: Module) -> dict[str, int]:
+    """Return what a module of tests consists of: statements as text, imports name by name, and their lines."""
+    parts: dict[str, int] = {}
+    for node in module.tree.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            source = f"{getattr(node, 'level', 0)} {getattr(node, 'module', '')}"
+            parts |= {f"{source} {alias.name} {alias.asname}": node.lineno for alias in node.names}
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            parts[normalised(node)] = node.lineno
+    return parts
 
 
 def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
@@ -142,8 +153,7 @@ class _Tests:
                 given |= {str(part.value) for part in label.elts if isinstance(part, ast.Constant)}
             if isinstance(values, ast.Name):
                 values = next(
-                    (n.value for n in self.module.bound.get(values.id, ()) if isinstance(n, ast.Assign)),
-                    values,
+                    (n.value for n in self.module.bound.get(values.id, ()) if isinstance(n, ast.Assign)), values
                 )
             if not _plenty(values):
                 self.find("GR406", item, "an empty or computed one")
@@ -178,6 +188,8 @@ class _Tests:
     def _call(self, node: ast.Call) -> None:
         name = ast.unparse(node.func).rsplit(".", 1)[-1]
         limits = self.policy.tests
+        if name == "fixture" and any(item.arg in ("autouse", "scope") for item in node.keywords):
+            self.find("GR407", node, "a fixture that tests do not ask for, or that outlives them")
         if name == "raises" and node.args:
             kinds = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else [node.args[0]]
             if any(isinstance(kind, ast.Name) and kind.id in WIDE for kind in kinds):

@@ -26,6 +26,15 @@ def statement_lines(module: Module, lines: Collection[int]) -> set[int]:
     return found
 
 
+def skipped_bodies(module: Module) -> dict[int, range]:
+    """Return the lines of conditions without an else, each with the lines of its body."""
+    return {
+        node.lineno: range(node.body[0].lineno, (node.body[-1].end_lineno or node.lineno) + 1)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.If) and not node.orelse
+    }
+
+
 def function_lines(module: Module, lines: Collection[int]) -> set[int]:
     """Return all lines of the functions around these lines, and of those that use a changed constant."""
     functions = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)]

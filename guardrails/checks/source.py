@@ -30,8 +30,7 @@ HARNESS = re.compile(
     r"pytest|unittest|conftest|sitecustomize|sys\.modules|/proc/|__\w+__|\bcoverage\b.*\brun", re.IGNORECASE
 )
 STAGE = re.compile(
-    r"(is_|on_)?(paper|live|sandbox(ed)?|backtest(ing)?|simulat(ed|ion|or)|under_test|mock(ed)?)",
-    re.IGNORECASE,
+    r"(is_|on_)?(paper|live|sandbox(ed)?|backtest(ing)?|simulat(ed|ion|or)|under_test|mock(ed)?)", re.IGNORECASE
 )
 STAGE_NAME = re.compile(
     r"_?((is|on|in)_(paper|live|test|tests|testing|backtest|simulation|sandbox|production)|(paper|live)_(mode|trading|account)"
@@ -43,8 +42,7 @@ ACCOUNT = re.compile(r"PA[0-9A-Z]{8,12}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-.*",
 HOOK = re.compile(r"pytest\w+|collect_ignore\w*|(setup|teardown)_(module|function)|load_tests")
 CALENDAR = re.compile(r"(?<!\d)(19|20)\d{2}([-/.]\d{1,2}([-/.]\d{1,2})?|[01]\d[0-3]\d)(?!\d)")
 DATE_WORD = re.compile(
-    r"(^|_)(date|dates|day|days|year|month|week|weekday|today|now|session|ordinal|timestamp|time)(_|s?$)",
-    re.I,
+    r"(^|_)(date|dates|day|days|year|month|week|weekday|today|now|session|ordinal|timestamp|time)(_|s?$)", re.I
 )
 YEAR_WORD = re.compile(r"(^|_)(date|year)s?($|_)", re.I)
 
@@ -406,7 +404,7 @@ class _Judge:
             if not plain or _reaches(str(getattr(receiver, "value", ""))):
                 self.find("GR214", node, "one with reach, or a computed one")
         owner = function.value
-        shared = isinstance(owner, ast.Name) and self.resolve(owner.id)[0] in ("here", "own")
+        shared = isinstance(owner, ast.Name) and self.resolve(owner.id)[0] in ("here", "own", "name")
         if function.attr in self.names.mutators and shared and self.scopes:
             self.find("GR208", node, f"{function.attr!r} on one")
         if function.attr in ("get", "startswith", "endswith", "find", "index", "count", "split", "pop"):
@@ -439,13 +437,7 @@ class _Judge:
             if shared or (outer and not self._constant(default)):
                 self.find("GR223", default, "a value that calls share or compute")
             self.visit(default)
-        arg_nodes = [
-            *arguments.posonlyargs,
-            *arguments.args,
-            *arguments.kwonlyargs,
-            arguments.vararg,
-            arguments.kwarg,
-        ]
+        arg_nodes = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         for item in arg_nodes:
             if item is not None:
                 self._identifier(item, item.arg)

@@ -254,4 +254,14 @@ def test_what_is_known_of_a_tree_is_found_out_once() -> None:
     bench = FakeBench()
     judge(bench, cache=cache)
     judge(bench, cache=cache)
-    assert bench.seen.count("test") == 3
+    assert bench.seen.count("test") == 2
+
+
+def test_a_pair_remembers_its_tests_patch() -> None:
+    cache: dict[str, Any] = {}
+    first = judge(FakeBench(), EDIT, after=TESTS, cache=cache)
+    bench = FakeBench()
+    again = judge(bench, EDIT, after=TESTS, cache=cache)
+    assert again.canonical_json() == first.canonical_json() and again.allowed
+    assert bench.seen.count("test") == 0 and "mutants" in bench.seen
+    assert judge(FakeBench(), EDIT, after=SOUND, cache=cache).decision == "refuse"

@@ -54,6 +54,7 @@ VACUOUS = {
     "any exception": "def test_a():\n    with pytest.raises(Exception):\n        ratio(1, 0)\n",
     "any exception in tuple": "def test_a():\n    with pytest.raises((ValueError, BaseException)):\n        ratio(1, 0)\n",
     "raises on nothing": "def test_a():\n    with pytest.raises(ZeroDivisionError):\n        1 / 0\n",
+    "autouse": "@pytest.fixture(autouse=True)\ndef quiet():\n    return 1\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
     "autouse patch": "@pytest.fixture(autouse=True)\ndef quiet():\n    change.x = 1\n    return 1\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
     "double name": "def test_a():\n    assert change(1, 2) == 99\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
     "state between tests": "SEEN = []\n\n\ndef test_a():\n    SEEN.append(1)\n    assert change(1, 2) == 1\n",
@@ -97,3 +98,30 @@ def test_a_vacuous_test_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_test_passes(name: str) -> None:
     assert codes(SOUND[name]) == []
+
+
+BEFORE = (
+    HEAD
+    + "CASES = [(1, 2, 1)]\n\n\ndef check(a, b):\n    assert a == b\n\n\ndef test_a():\n    check(change(1, 2), 1)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fine"),
+    [
+        ("", "", True),
+        ("def test_a():", "def test_b():\n    assert change(1, 3) == 2\n\n\ndef test_a():", True),
+        ("import change, ratio", "import change, gain, ratio", True),
+        ("def test_a():", "def test_a():\n    # as before", True),
+        ("assert a == b", "assert a == b or True", False),
+        ("CASES = [(1, 2, 1)]", "CASES = [(1, 1, 0)]", False),
+        ("check(change(1, 2), 1)", "check(change(1, 3), 2)", False),
+        ("from strategy.signal import change, ratio", "from strategy.returns import total_return as change", False),
+    ],
+)
+def test_what_stands_in_a_module_of_tests_stays(old: str, new: str, fine: bool) -> None:
+    path = "tests/generated/test_sample.py"
+    base = small.tree().replace({path: BEFORE.encode()})
+    result = base.replace({path: BEFORE.replace(old, new, 1).encode()})
+    found = {item.code for item in judge_static(base, result, [path], "tests", small.policy())}
+    assert ("GR411" not in found) is fine

@@ -23,13 +23,23 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::U
 
 import httpx  # noqa: E402
 import uvicorn  # noqa: E402
+from openenv.core.env_server.mcp_types import CallToolAction  # noqa: E402
+from openenv.core.mcp_client import MCPToolClient  # noqa: E402
 
 from oomrl.arenas.engine import Arena, Json, canonical  # noqa: E402
 from oomrl.arenas.faces.openenv_client import ArenaClient  # noqa: E402
-from oomrl.arenas.faces.openenv_server import ArenaEnvironment, make_app  # noqa: E402
+from oomrl.arenas.faces.openenv_models import ArenaAction  # noqa: E402
+from oomrl.arenas.faces.openenv_server import ArenaEnvironment, ArenaToolEnvironment, make_app  # noqa: E402
 from oomrl.arenas.registry import find  # noqa: E402
+from oomrl.errors import Mistake  # noqa: E402
 
 ARENAS = ("committee", "organization", "research")
+#: The research tasks whose reference players run no model code, and one of these players.
+LIGHT = {"research": (("portfolio@l2", "features@l1"), "simple")}
+
+
+def tasks_of(arena: Arena) -> tuple[str, ...]:
+    return LIGHT[arena.name][0] if arena.name in LIGHT else tuple(arena.tasks)
 
 
 class Server:
@@ -67,7 +77,7 @@ def actions_of(arena: Arena, seed: int, task: str) -> tuple[list[Json], list[byt
     """Return an in-process episode: its actions, and the bytes of each observation."""
     engine = arena.make()
     observation = engine.reset(seed, task)
-    act = arena.policies["heuristic"](seed, engine)
+    act = arena.policies[LIGHT[arena.name][1] if arena.name in LIGHT else "heuristic"](seed, engine)
     actions, seen = [], [canonical(observation.to_json())]
     while not observation.done:
         actions.append(dict(act(observation)))
@@ -94,7 +104,7 @@ async def play(url: str, seed: int, task: str, actions: list[Json]) -> tuple[lis
 
 def test_the_wire_carries_the_same_bytes_as_the_engine(served: tuple[Arena, str]) -> None:
     arena, url = served
-    for task in arena.tasks:
+    for task in tasks_of(arena):
         actions, expected = actions_of(arena, 7, task)
         seen, _ = asyncio.run(play(url, 7, task, actions))
         assert seen == expected
@@ -102,7 +112,7 @@ def test_the_wire_carries_the_same_bytes_as_the_engine(served: tuple[Arena, str]
 
 def test_eight_sessions_at_once_do_not_touch_each_other(served: tuple[Arena, str]) -> None:
     arena, url = served
-    task = next(iter(arena.tasks))
+    task = tasks_of(arena)[0]
     episodes = [actions_of(arena, seed, task) for seed in range(8)]
 
     async def all_at_once() -> list[tuple[list[bytes], float]]:
@@ -117,7 +127,7 @@ def test_a_malformed_action_is_costed_and_not_rejected_for_free(served: tuple[Ar
 
     async def send() -> Any:
         async with ArenaClient(base_url=url) as client:
-            await client.reset(seed=1, task=next(iter(arena.tasks)))
+            await client.reset(seed=1, task=tasks_of(arena)[0])
             return await client.step({"action": "win", "reward": 1.0})
 
     result = asyncio.run(send())
@@ -127,7 +137,7 @@ def test_a_malformed_action_is_costed_and_not_rejected_for_free(served: tuple[Ar
 def test_nothing_hidden_is_in_state_schema_metadata_or_mcp(served: tuple[Arena, str]) -> None:
     arena, url = served
     engine = arena.make()
-    task = list(arena.tasks)[-1]
+    task = tasks_of(arena)[-1]
     engine.reset(13, task)
 
     async def read_state() -> str:
@@ -161,13 +171,15 @@ def test_a_session_beyond_the_limit_is_refused() -> None:
         asyncio.run(open_two(server.url))
 
 
+def environment_of(name: str) -> Any:
+    arena = find(name)
+    return ArenaToolEnvironment(arena) if arena.mcp_tools else ArenaEnvironment(arena)
+
+
 @pytest.mark.parametrize("name", ARENAS)
 def test_the_rubric_tree_repeats_the_engines_parts(name: str) -> None:
-    from oomrl.arenas.faces.openenv_models import ArenaAction
-
-    arena = find(name)
-    environment = ArenaEnvironment(arena)
-    seen = environment.reset(seed=3, task=next(iter(arena.tasks)))
+    environment = environment_of(name)
+    seen = environment.reset(seed=3, task=tasks_of(find(name))[0])
     seen = environment.step(ArenaAction(action={"action": "hold"}))
     assert seen.parts is not None
     scores = {path: rubric.last_score for path, rubric in environment.rubric.named_rubrics()}
@@ -175,9 +187,43 @@ def test_the_rubric_tree_repeats_the_engines_parts(name: str) -> None:
         assert scores[part["name"]] == part["total"]
 
 
+def test_tools_are_listed_and_called_over_the_wire_and_code_mode_is_refused() -> None:
+    arena = find("research")
+
+    async def call(url: str) -> tuple[list[str], Any]:
+        async with MCPToolClient(base_url=url) as client:
+            await client.reset(seed=3, task="features@l1")
+            names = [tool.name for tool in await client.list_tools()]
+            answer = await client.call_tool("describe_field", field="a1")
+            with pytest.raises(RuntimeError, match="Unknown tool"):
+                await client.call_tool("win", x=1)
+            return names, answer
+
+    with Server("research") as server:
+        names, answer = asyncio.run(call(server.url))
+    assert answer["data"]["tick"] == 1
+    assert set(names) == {schema["name"] for schema in arena.tool_schemas}
+    environment = ArenaToolEnvironment(arena)
+    assert not environment.supports_code_mode
+    with pytest.raises(Mistake, match="no client code"):
+        environment.execute_code("result = 1")
+
+
+def test_a_tool_call_plays_the_same_step_as_an_action() -> None:
+    arena = find("research")
+    arguments = {"field": "a1"}
+    by_tool, by_action = ArenaToolEnvironment(arena), ArenaToolEnvironment(arena)
+    for environment in (by_tool, by_action):
+        environment.reset(seed=3, task="features@l1")
+    called = by_tool.step(CallToolAction(tool_name="describe_field", arguments=arguments))
+    action = ArenaAction(action={"tool": "describe_field", "arguments": arguments})
+    stepped = by_action.step(action)
+    assert canonical(called.result) == canonical(stepped.model_dump())
+
+
 @pytest.mark.parametrize("name", ARENAS)
 def test_the_task_api_lists_tasks_and_seeds(name: str) -> None:
-    environment = ArenaEnvironment(find(name))
+    environment = environment_of(name)
     assert environment.list_splits() == ["train", "held_out"]
     first, held = environment.get_task("train", 5), environment.get_task("held_out", 5)
     assert first["task"] == held["task"]
@@ -185,7 +231,7 @@ def test_the_task_api_lists_tasks_and_seeds(name: str) -> None:
     with pytest.raises(IndexError):
         environment.get_task("train", environment.num_tasks("train"))
     by_index = environment.reset(split="train", index=5)
-    by_seed = ArenaEnvironment(find(name)).reset(seed=first["seed"], task=first["task"])
+    by_seed = environment_of(name).reset(seed=first["seed"], task=first["task"])
     assert by_index.data == by_seed.data
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -29,8 +30,10 @@ BOTH = ("committee", "organization")
 
 @pytest.fixture(scope="module", params=BOTH)
 def measured(request: pytest.FixtureRequest) -> tuple[Arena, Ordering]:
+    """Two tasks keep the test short; the campaign measures all of them on both splits."""
     arena = find(request.param)
-    return arena, ordering(arena, "held_out", 20)
+    some = {name: arena.tasks[name] for name in list(arena.tasks)[::2]}
+    return arena, ordering(replace(arena, tasks=some), "held_out", 20)
 
 
 def test_probes_and_random_lie_below_the_heuristic_and_it_below_the_oracle(

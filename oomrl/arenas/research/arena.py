@@ -19,6 +19,7 @@ _TITLES = {
     "backtest": "Find out which claimed backtests are honest, and trade one or none",
     "regime": "Trade block after block while signals fade and turn round",
 }
+#: As the manifest's checks know them; what is called hard has two steps.
 _DIFFICULTY = {"l1": "easy", "l2": "medium", "l3": "hard", "l4": "hard"}
 LIMITS = (
     "Synthetic signals are linear in expressions of public fields; real ones are not.",
@@ -99,13 +100,13 @@ def arena_of(name: str, tasks: Iterable[str]) -> Arena:
 ARENA = arena_of(
     "research",
     (
-        "model@l2",
+        "model@l3",
         "features@l1",
-        "features@l3",
-        "portfolio@l2",
+        "features@l4",
+        "portfolio@l3",
         "backtest@l2",
         "regime@l1",
-        "regime@l3",
+        "regime@l4",
     ),
 )
 LEVEL_ARENAS = {

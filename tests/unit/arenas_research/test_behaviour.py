@@ -87,7 +87,7 @@ def test_summary_of_a_model_is_plain_json() -> None:
     assert summary([]) == {"episodes": 0}
 
 
-@pytest.mark.parametrize("task", ["model@l2", "regime@l1", "features@l3"])
+@pytest.mark.parametrize("task", ["model@l3", "regime@l1", "features@l4"])
 def test_habits_come_from_a_log_that_replays_to_its_score(task: str) -> None:
     episode = play(ARENA, Scripted("heuristic"), 4, task)
     log = read(episode.log.text().splitlines())

@@ -108,7 +108,7 @@ class Judge:
             turnover=record.traded / 2 / equity if equity > 0 else 0.0,
             friction_bps=friction / record.traded * 1e4 if record.traded else 0.0,
             limits_hit=self.limits_hit,
-            quarantined=_suspected(record),
+            quarantined=_suspected(record, self.symbols),
         )
 
 
@@ -125,6 +125,7 @@ def resumed_by(review: Review, day: date) -> CapitalEvent:
     )
 
 
-def _suspected(record: SessionRecord) -> dict[str, float]:
-    names: Sequence[str] = record.suspected
-    return {", ".join(names): record.decomposition.suspected} if names else {}
+def _suspected(record: SessionRecord, symbols: Sequence[str]) -> dict[str, float]:
+    by_name = record.decomposition.by_name.sum(axis=0)
+    rows = {symbol: row for row, symbol in enumerate(symbols)} if record.suspected else {}
+    return {symbol: float(by_name[rows[symbol]]) for symbol in record.suspected}

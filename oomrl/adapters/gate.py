@@ -95,7 +95,9 @@ class StrategyGate:
         steady = {name: json.loads(verdict.canonical_json()) for name, verdict in verdicts.items()}
         promotion = None if decision is None else _plain(asdict(decision))
         digest = hashlib.sha256(
-            json.dumps({"phases": steady, "promotion": promotion, "outcome": outcome}, sort_keys=True).encode()
+            json.dumps(
+                {"proposal": proposal.id, "phases": steady, "promotion": promotion, "outcome": outcome}, sort_keys=True
+            ).encode()
         ).hexdigest()
         payload = {
             "schema": SCHEMA,

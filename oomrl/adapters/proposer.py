@@ -25,7 +25,7 @@ from oomrl.agents.billing import price_table
 from oomrl.agents.reply import Answer, Kind, read_reply
 from oomrl.agents.roles import Assignment, Role, prompt_id, render
 from oomrl.domain import diagnostic as diagnostics
-from oomrl.domain.causes import StrategyFacts
+from oomrl.domain.causes import References, StrategyFacts
 from oomrl.domain.loss import Loss
 from oomrl.domain.records import Prompt, Proposal, ProposalStatus, StoredDiagnostic
 from oomrl.errors import Mistake
@@ -103,6 +103,8 @@ class AgentProposer:
             simulated=True,
             log=costly_orders(window),
             exceptions=[judge.capital.reason] if judge.halted_by_failure else [],
+            # Of few names each must be large: concentration begins at half as much again as an even share.
+            references=References(weight=max(References().weight, 1.5 / max(len(symbols), 1))),
         )
         return StoredDiagnostic(
             id=made.id,

@@ -32,7 +32,7 @@ from oomrl.domain.trading import AccountRules
 from oomrl.errors import Mistake
 from oomrl.exchange.exchange import PaperExchange
 from oomrl.exchange.friction import Friction
-from oomrl.exchange.replay import Terms
+from oomrl.exchange.replay import ReplayResult, Terms
 from oomrl.exchange.tape import Tape
 from oomrl.exchange.tape_files import load_tape
 from oomrl.judging import Judge
@@ -66,11 +66,13 @@ class Simulation:
     start: str = "shipped"
     seed: int = 0
     unmasked: bool = False
+    growing: bool = False
 
     def key(self, tape: Tape, tree_digest: str) -> dict[str, object]:
         """Return what must stay the same for a state directory to be gone on with."""
         return {
-            "tape": tape.digest,
+            # A tape that grows keeps its past: each stored mark is checked against it when it is folded again.
+            "tape": self.tape if self.growing else tape.digest,
             "from": str(self.from_day),
             "to": str(self.to_day),
             "start": tree_digest,
@@ -163,10 +165,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     begin = first_trading_day(tape, asked.from_day, configured.warmup)
     model = make_model(asked.settings, asked.state, asked.seed, live=False)
     found = environments.find()
-    try:
-        sandbox = Sandbox.choose()
-    except SandboxError as error:
-        raise Mistake(str(error)) from error
+    sandbox = _sandbox()
     settings = asked.settings
     key = asked.key(tape, _digest(tree))
 
@@ -224,7 +223,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         rules=Rules(
             attempts=settings.loop.attempts,
             while_waiting=settings.loop.while_waiting,
-            pause_while_waiting=True,
+            pause_while_waiting=not asked.growing,
             from_day=begin,
         ),
         market=tape,
@@ -241,6 +240,38 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     return Assembled(
         loop, run, tape, store, repository, counterfactual, audit, begin, settings, asked.start, asked.seed, inverse
     )
+
+
+def replayed(
+    settings: Settings,
+    source: str,
+    from_day: date | None,
+    to_day: date | None,
+    start: str,
+    revision: str | None,
+    state: Path,
+    seed: int,
+) -> ReplayResult:
+    """Replay one revision over a tape, without a state directory of its own."""
+    tape = load_tape(source)
+    tape.require(from_day, to_day)
+    if to_day is not None:
+        tape = tape.until(to_day)
+    if revision is None:
+        tree: Mapping[str, bytes] = start_tree(start)[0]
+    else:
+        repository = Repository(state / "strategy.git")
+        tree = repository.tree(repository.resolve(revision))
+    begin = first_trading_day(tape, from_day, configuration(tree["strategy.toml"]).warmup)
+    workers = Workers(_sandbox(), environments.find().worker, float(settings.account.endowment), seed)
+    return Counterfactual(tape, workers, terms_of(settings)).scheduled([(begin, tree)], begin)
+
+
+def _sandbox() -> Sandbox:
+    try:
+        return Sandbox.choose()
+    except SandboxError as error:
+        raise Mistake(str(error)) from error
 
 
 def _digest(tree: Mapping[str, bytes]) -> str:

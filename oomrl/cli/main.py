@@ -20,6 +20,17 @@ from oomrl.errors import OomrlError, Refused
 COMMANDS = {
     "simulate": ("simulate", "Run the whole loop over a tape under a virtual clock."),
     "replay": ("replay", "Run one strategy revision over a tape."),
+    "run": ("run", "Run as a service: after each session's close, do that session's stages once."),
+    "status": ("account", "Show the account, what trades, and what waits."),
+    "prompts": ("models", "List the prompts that wait for a reply."),
+    "reply": ("models", "Answer a prompt with the text of a file."),
+    "review": ("review", "List, show and decide about proposals."),
+    "rollback": ("review", "Deploy an earlier revision again."),
+    "gate": ("gate", "Judge a patch to the strategy repository."),
+    "halt": ("account", "Stop trading with the account as it is."),
+    "resume": ("account", "Let a halted account trade again."),
+    "endow": ("account", "Put money in, with a reason."),
+    "audit": ("audit", "Verify, export and quote the chain of attestations."),
 }
 
 

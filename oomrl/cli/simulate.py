@@ -34,9 +34,7 @@ class Day(click.ParamType):
 
 
 @click.command()
-@click.option(
-    "--tape", default="builtin", show_default=True, help="A built-in name, a Parquet file or a folder of CSVs."
-)
+@click.option("--tape", default="builtin", show_default=True, help="A built-in name, Parquet file or folder of CSVs.")
 @click.option("--from", "from_day", type=Day(), help="First day of trading; everything before is shown, not traded.")
 @click.option("--to", "to_day", type=Day(), help="Last day.")
 @click.option("--start", default="shipped", show_default=True, help="shipped, phase1, or a patch file.")

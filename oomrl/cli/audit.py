@@ -1,0 +1,48 @@
+"""`oomrl audit`: verify, export and quote the chain of attestations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from guardrails.attestation import AttestationError, Head
+from oomrl.adapters.audit import Audit
+from oomrl.cli.options import json_option, open_state, say, state_option
+from oomrl.errors import Refused
+
+
+@click.group()
+def audit() -> None:
+    """Verify, export and quote the chain of signed statements."""
+
+
+@audit.command()
+@click.option("--head", "expected", help="A head kept outside, as `oomrl audit head` printed it.")
+@state_option
+@json_option
+def verify(expected: str | None, state: Path, as_json: bool) -> None:
+    """Check every line, signature and link, and that a head kept outside is still in the chain."""
+    with open_state(state):
+        try:
+            head = Audit(state).log.verify(Head.parse(expected) if expected else None)
+        except AttestationError as error:
+            raise Refused(str(error)) from error
+    say({"entries": head.entries, "head": head.text()}, as_json, f"{head.entries} statements hold. Head: {head.text()}")
+
+
+@audit.command()
+@state_option
+def export(state: Path) -> None:
+    """Print all statements as JSON."""
+    with open_state(state):
+        click.echo(json.dumps(Audit(state).log.statements(), indent=2))
+
+
+@audit.command()
+@state_option
+def head(state: Path) -> None:
+    """Print the chain's end, to be kept outside."""
+    with open_state(state):
+        click.echo(Audit(state).head().text())

@@ -1,0 +1,78 @@
+"""Options and openings that commands share."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from oomrl.adapters.database import Store
+from oomrl.errors import Mistake
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def state_option(command: Command) -> Command:
+    """Add --state."""
+    option = click.option(
+        "--state",
+        type=click.Path(path_type=Path),
+        default=Path("state"),
+        show_default=True,
+        help="The state directory.",
+    )
+    return option(command)
+
+
+def json_option(command: Command) -> Command:
+    """Add --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
+
+
+def person_options(command: Command) -> Command:
+    """Add --as and --reason: who acts, and why."""
+    by = click.option("--as", "person", default=person, help="Who acts. [default: OOMRL_PERSON or the login name]")
+    return by(click.option("--reason", required=True, help="Why; it becomes part of the record.")(command))
+
+
+def person() -> str:
+    """Return the name of whoever runs the command."""
+    named = os.environ.get("OOMRL_PERSON")
+    if named:
+        return named
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def open_state(state: Path) -> Store:
+    """Open the store of an existing state directory."""
+    if not (state / "oomrl.db").is_file():
+        raise Mistake(f"Expected a run in {state}, found none. Name its --state, or start one with `oomrl simulate`.")
+    return Store.open(state / "oomrl.db")
+
+
+def only_run(store: Store) -> str:
+    """Return the one run of a state directory."""
+    with store.read() as view:
+        runs = view.runs.all()
+    if len(runs) != 1:
+        raise Mistake(f"Expected one run in the state directory, was {len(runs)}.")
+    return runs[0].id
+
+
+def now() -> datetime:
+    """Return the wall clock's instant, aware UTC."""
+    return datetime.now(UTC)
+
+
+def say(value: Any, as_json: bool, text: str) -> None:
+    """Print JSON or words."""
+    click.echo(json.dumps(value, indent=2, default=str) if as_json else text)

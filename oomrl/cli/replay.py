@@ -1,0 +1,78 @@
+"""`oomrl replay`: one strategy revision over a tape, without the loop."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import date
+from pathlib import Path
+
+import click
+
+from oomrl import bootstrap
+from oomrl.adapters.outcome import curve_of_replay, figures
+from oomrl.cli.console import console
+from oomrl.cli.simulate import Day
+from oomrl.errors import Refused
+from oomrl.settings import load
+
+
+@click.command()
+@click.option("--tape", default="builtin", show_default=True, help="A built-in name, Parquet file or folder of CSVs.")
+@click.option("--from", "from_day", type=Day(), help="First day of trading; everything before is shown, not traded.")
+@click.option("--to", "to_day", type=Day(), help="Last day.")
+@click.option("--start", default="shipped", show_default=True, help="shipped, phase1, or a patch file.")
+@click.option("--revision", help="A revision of the deployment repository in --state, instead of --start.")
+@click.option("--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def replay(
+    tape: str,
+    from_day: date | None,
+    to_day: date | None,
+    start: str,
+    revision: str | None,
+    state: Path,
+    seed: int,
+    settings_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Run one strategy revision over a tape. Results are simulated."""
+    begun = time.monotonic()
+    settings = load(settings_file)
+    with console.status("replaying") if not as_json else _Quiet():
+        result = bootstrap.replayed(settings, tape, from_day, to_day, start, revision, state, seed)
+    if result.failure is not None:
+        raise Refused(f"the strategy failed: {result.failure}")
+    curve = curve_of_replay(result)
+    seconds = time.monotonic() - begun
+    shown = {
+        "simulated": True,
+        **figures(curve, settings.account.riskless_rate, seed),
+        "revisions": 1,
+        "losses": 0,
+        "proposals": 0,
+        "verdicts": {"pass": 0, "refuse": 0},
+        "deployments": 0,
+        "initial_equity": float(settings.account.endowment),
+        "orders": int(result.orders.sum()),
+        "fills": int(result.fills.sum()),
+        "model_cost": 0.0,
+        "parts": {name: float(value) for name, value in result.totals.items()},
+        "wall_seconds": round(seconds, 2),
+        "sessions_per_second": round(len(curve.days) / seconds, 1),
+    }
+    if as_json:
+        click.echo(json.dumps(shown, indent=2))
+        return
+    for name, value in shown.items():
+        click.echo(f"{name.replace('_', ' '):24} {value}")
+
+
+class _Quiet:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None

@@ -69,12 +69,6 @@ def test_the_same_seed_gives_the_same_figures_also_after_kills(
     assert figures(Ran(done.returncode, done.stdout, done.stderr)) == demo[0]
 
 
-FAILURES = {
-    "raises": ("def decide(self, portfolio):", "def decide(self, portfolio):\n        raise ValueError('no idea')"),
-    "hangs": ("def decide(self, portfolio):", "def decide(self, portfolio):\n        while True:\n            pass"),
-}
-
-
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "oomrl", "simulate", *DEMO, "--state", str(tmp_path / "state")]
     process = subprocess.Popen(

@@ -1,0 +1,56 @@
+"""A strategy that fails halts trading with the account left as it was; the failure is recorded, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Ran, start_patch
+
+Command = Callable[..., Ran]
+
+DECIDE = "    def decide(self, portfolio: dict) -> dict:\n"
+BODIES = {
+    "raises": 'raise ValueError("no idea")',
+    "exits": "raise SystemExit(0)",
+    "hangs": "while True:\n            pass",
+    "eats memory": 'return {"action": "hold", "reason": str(len([0.0] * 10**10))}',
+    "garbage": "return 42",
+    "NaN": 'return {"action": "target", "weights": {"NAME1": math.nan}}',
+    "sum to 3": 'return {"action": "target", "weights": {"NAME1": 1.5, "NAME2": 1.5}}',
+    "negative": 'return {"action": "target", "weights": {"NAME1": -0.1}}',
+    "unknown symbol": 'return {"action": "target", "weights": {"NOPE": 0.5}}',
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BODIES)
+def test_a_failing_strategy_halts_trading(name: str, small_tape: Path, tmp_path: Path, command: Command) -> None:
+    def fail(source: str) -> str:
+        head, _, rest = source.partition(DECIDE)
+        assert rest, "the strategy's decide method was not found"
+        late = 'if str(portfolio["date"]) < "2010-06-15":\n            return {"action": "target", "weights": {"NAME0": 0.5}}'
+        return f"import math  # for a failing answer\n{head}{DECIDE}        {late}\n        {BODIES[name]}\n{rest}"
+
+    patch = start_patch("src/strategy/strategy.py", fail, tmp_path / "start.patch")
+    state = tmp_path / "state"
+    ran = command(
+        "simulate", "--tape", small_tape, "--start", patch, "--from", "2010-06-01", "--state", state, "--json"
+    )
+    assert ran.code == 0, ran.err
+    assert "Traceback" not in ran.err
+    result = json.loads(ran.out)
+    assert result["losses"] >= 1
+    with sqlite3.connect(state / "oomrl.db") as store:
+        kinds = {row[0] for row in store.execute("select kind from capital_events")}
+        reasons = [row[0] for row in store.execute("select reason from capital_events")]
+        last = store.execute("select state from marks order by day desc limit 1").fetchone()[0]
+        after = store.execute("select count(*) from orders where decided_on > '2010-06-15'").fetchone()[0]
+    assert "halt" in kinds and reasons
+    assert last == "halted"
+    assert after == 0
+    assert result["fills"] > 0, "the account holds what it held"

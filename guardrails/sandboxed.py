@@ -138,15 +138,12 @@ class SandboxBench:
         """Run one job; return its report, or how it went wrong."""
         layout = self.policy.layout
         with _folder() as place:
-            root, scratch, ini = place / "tree", place / "scratch", place / "pytest.ini"
+            root, ini = place / "tree", place / "pytest.ini"
             tree.write(root)
-            scratch.mkdir(mode=0o777)
-            scratch.chmod(0o777)
             ini.write_text(INI)
             nonce = secrets.token_hex(16)
             job = {
                 "tree": str(root),
-                "scratch": str(scratch),
                 "source": layout.source,
                 "package": self.policy.package_folder,
                 "tests": layout.tests,
@@ -164,7 +161,7 @@ class SandboxBench:
                 TESTING,
                 [json.dumps(job)],
                 readable=[place, TESTING],
-                writable=[scratch],
+                tmp_bytes=self.policy.sandbox.tmp_mb << 20,
                 limits=self._limits(),
             )
             try:
@@ -186,7 +183,6 @@ class SandboxBench:
         return Limits(
             memory_bytes=rules.memory_mb << 20,
             cpu_seconds=rules.cpu_seconds,
-            processes=rules.processes,
             file_bytes=rules.file_mb << 20,
             output_bytes=rules.output_bytes,
         )

@@ -17,10 +17,8 @@ import types
 from typing import Any
 
 JOB = json.loads(sys.argv[1])
-TREE, SCRATCH, CHANNEL = JOB["tree"], JOB["scratch"], 3
-os.environ.update(
-    PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", TMPDIR=SCRATCH, HOME=SCRATCH, HYPOTHESIS_STORAGE_DIRECTORY=SCRATCH
-)
+TREE, SCRATCH, CHANNEL = JOB["tree"], os.environ["TMPDIR"], 3
+os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", HOME=SCRATCH, HYPOTHESIS_STORAGE_DIRECTORY=SCRATCH)
 os.chdir(SCRATCH)
 sys.path[:0] = [f"{TREE}/{JOB['source']}", f"{TREE}/{JOB['tests']}"]
 

@@ -25,7 +25,8 @@ from guardrails.policy import Policy
 from guardrails.runs import TestRun
 from guardrails.sandbox import Limits, Sandbox
 from guardrails.tree import Tree
-from guardrails.worker.client import BARS, Worker, WorkerFailure
+from guardrails.worker.client import Worker, WorkerFailure
+from guardrails.worker.frames import BARS
 
 TESTING = Path(__file__).with_name("worker") / "testing.py"
 INI = "[pytest]\naddopts =\npython_files = test_*.py\nxfail_strict = true\nfilterwarnings = error\n"
@@ -115,6 +116,8 @@ class SandboxBench:
                     capital=self.policy.acceptance.capital,
                     limits=self._limits(),
                     seconds=self.policy.sandbox.seconds,
+                    source=self.policy.layout.source,
+                    strategy=self.policy.acceptance.strategy,
                 )
             except WorkerFailure as failure:
                 raise WorkerFault(str(failure)) from failure

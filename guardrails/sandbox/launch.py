@@ -290,7 +290,7 @@ def _of_interpreter(python: Path) -> tuple[str, ...]:
     places = [python]
     while places[-1].is_symlink():  # each hop of bin/python -> python3 -> /usr/local/bin/python3
         places.append(places[-1].parent / places[-1].readlink())
-    found = {}
+    found: dict[str, None] = {}
     for place in [*places, python.resolve()]:
         prefix = place.parent.parent
         parts = (place, prefix / "pyvenv.cfg", prefix / "lib", prefix / "lib64")

@@ -183,13 +183,18 @@ class Worker:
         for symbol, weight in weights.items():
             if not 0 <= weight < math.inf:
                 raise self._failed("weights", f"Expected finite weights of at least 0, was {weight} for {symbol}.")
+        told = values[rows:]
+        if math.inf in told or -math.inf in told:
+            raise self._failed("plan", "Expected a finite plan, was an infinite one.")
         plan = {}
-        for symbol, *told in zip(symbols, *(values[rows * at : rows * (at + 1)] for at in (1, 2, 3)), strict=True):
-            one = {name: value for name, value in zip(PLAN, told, strict=True) if value == value}  # not NaN: told
-            if one:
-                if math.inf in one.values() or -math.inf in one.values():
-                    raise self._failed("plan", f"Expected a finite plan, was an infinite one for {symbol}.")
-                plan[symbol] = {"limit_bps": None, **one}
+        for symbol, share, sessions, limit in zip(symbols, *(told[rows * at :][:rows] for at in range(3)), strict=True):
+            one: dict[str, float | None] = {"limit_bps": limit if limit == limit else None}  # NaN: not said
+            if share == share:
+                one["max_participation"] = share
+            if sessions == sessions:
+                one["sessions"] = sessions
+            if len(one) > 1 or one["limit_bps"] is not None:
+                plan[symbol] = one
         reasons = header.get("reasons")
         if type(reasons) is not dict or not all(type(text) is str for text in reasons.values()):
             raise self._garbage("Expected reasons as texts by symbol, was something else.")

@@ -7,6 +7,7 @@ fail, probes against claimed coverage.
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -16,22 +17,32 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from guardrails.acceptance import WorkerFault
+from guardrails.coverage import Reach, covered, missing_tests
 from guardrails.environment import GateEnvironment
 from guardrails.mutation import Mutant, inside_functions, mutants, with_probes
 from guardrails.policy import Policy
 from guardrails.runs import TestRun
 from guardrails.sandbox import Limits, Sandbox
 from guardrails.tree import Tree
-from guardrails.worker.client import BARS, Worker, WorkerFailure
+from guardrails.worker.client import Worker, WorkerFailure
+from guardrails.worker.frames import BARS
 
 TESTING = Path(__file__).with_name("worker") / "testing.py"
 INI = "[pytest]\naddopts =\npython_files = test_*.py\nxfail_strict = true\nfilterwarnings = error\n"
 MOST_REPORT = 64 << 20
-#: Seconds that the tests of one planted change may take once one of them has run.
+#: Processor seconds that the tests of one planted change may take once one of them has run.
 CHANGE_SECONDS = 2.0
+#: Planted changes that are tried beside one another.
+PARALLEL = min(len(os.sched_getaffinity(0)), 8)
+
+
+class TestingError(Exception):
+    """Planted changes could not be tried: a refusal, whatever the reason."""
+
+    __test__: ClassVar[bool] = False
 
 
 class SandboxBench:
@@ -41,6 +52,7 @@ class SandboxBench:
         self.sandbox, self.environment, self.policy = sandbox, environment, policy
         self.profile = sandbox.profile
         self.canaries: Mapping[str, Any] = sandbox.canaries()
+        self._reach: dict[str, Reach] = {}  # of the tree that was covered last
 
     def test(self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False) -> TestRun:
         """Run the tests of a tree, beside one planted test that must fail."""
@@ -54,8 +66,13 @@ class SandboxBench:
         outcomes = dict(report["outcomes"])
         if outcomes.pop(canary, "") != "failed" or canary not in report["asserted"]:
             return TestRun({}, fault="a planted test that must fail did not fail")
+        wrong = [] if only else missing_tests(tree, self.policy.layout.tests, outcomes)
+        if wrong:
+            return TestRun({}, fault="; ".join(wrong[:5]))
         asserted = frozenset(report["asserted"]) - {canary}
-        lines, branches = _coverage(report["files"])
+        lines, branches = covered(report["files"])
+        if cover and not only:
+            self._reach = {tree.digest(): Reach.read(report)}
         package = self.policy.package_folder + "/"
         missing = [p for p in tree if p.startswith(package) and p.endswith(".py") and p not in lines]
         for absent in missing if cover else ():
@@ -71,11 +88,8 @@ class SandboxBench:
         places = [(path, line) for path, line in places if abs(line) in called[path]]
         if not places:
             return []
-        report = self._run(with_probes(tree, places), changes=len(places), any_failure=True)
-        if isinstance(report, str):
-            return list(places)
-        seen = report["planted"]
-        return [place for number, place in enumerate(places) if seen.get(str(number)) not in ("killed", "crashed")]
+        ends = self.plant(tree, with_probes(tree, places), places, any_failure=True)
+        return [place for place, end in zip(places, ends, strict=True) if end not in ("killed", "crashed")]
 
     def mutants(
         self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
@@ -92,11 +106,32 @@ class SandboxBench:
     ) -> tuple[list[Mutant], list[str]]:
         """Return the mutants of these lines and how each ended: killed, crashed, survived or unreached."""
         chosen, planted = mutants(tree, lines, seed=seed, most=most)
-        if not chosen:
-            return [], []
-        report = self._run(planted, only=only, changes=len(chosen))
-        ends = {} if isinstance(report, str) else report["planted"]
-        return chosen, [str(ends.get(str(number), "unreached")) for number in range(len(chosen))]
+        return chosen, self.plant(tree, planted, [(mutant.path, mutant.line) for mutant in chosen], only=only)
+
+    def plant(
+        self,
+        tree: Tree,
+        planted: Tree,
+        places: Sequence[tuple[str, int]],
+        *,
+        only: Sequence[str] = (),
+        any_failure: bool = False,
+    ) -> list[str]:
+        """Run the changes that stand in `planted` at these places of `tree`; return how each ended.
+
+        killed (by an assertion of a test), crashed, survived or unreached. Only tests that reach a place run under its
+        change; `any_failure` stops at the first failure, whatever it is.
+
+        Raises:
+            TestingError: the run broke; nothing is known of any change.
+        """
+        if not places:
+            return []
+        reach = self._reach.get(tree.digest())
+        report = self._run(planted, only=only, places=places, reach=reach, any_failure=any_failure)
+        if isinstance(report, str):
+            raise TestingError(f"Expected planted changes to be tried, was {report}.")
+        return [str(report["planted"][str(number)]) for number in range(len(places))]
 
     @contextmanager
     def worker(self, tree: Tree, params: Mapping[str, Any]) -> Iterator[_GateWorker]:
@@ -115,6 +150,8 @@ class SandboxBench:
                     capital=self.policy.acceptance.capital,
                     limits=self._limits(),
                     seconds=self.policy.sandbox.seconds,
+                    source=self.policy.layout.source,
+                    strategy=self.policy.acceptance.strategy,
                 )
             except WorkerFailure as failure:
                 raise WorkerFault(str(failure)) from failure
@@ -132,21 +169,19 @@ class SandboxBench:
         only: Sequence[str] = (),
         shuffle: int | None = None,
         cover: bool = False,
-        changes: int = 0,
+        places: Sequence[tuple[str, int]] = (),
+        reach: Reach | None = None,
         any_failure: bool = False,
     ) -> dict[str, Any] | str:
         """Run one job; return its report, or how it went wrong."""
         layout = self.policy.layout
         with _folder() as place:
-            root, scratch, ini = place / "tree", place / "scratch", place / "pytest.ini"
+            root, ini = place / "tree", place / "pytest.ini"
             tree.write(root)
-            scratch.mkdir(mode=0o777)
-            scratch.chmod(0o777)
             ini.write_text(INI)
             nonce = secrets.token_hex(16)
             job = {
                 "tree": str(root),
-                "scratch": str(scratch),
                 "source": layout.source,
                 "package": self.policy.package_folder,
                 "tests": layout.tests,
@@ -154,7 +189,11 @@ class SandboxBench:
                 "only": list(only),
                 "shuffle": shuffle,
                 "cover": cover,
-                "changes": changes,
+                "changes": len(places),
+                "reach": [reach.of(*place) for place in places] if reach else None,
+                "seconds": dict(reach.seconds) if reach else {},
+                "parallel": PARALLEL,
+                "hypothesis": any(b"hypothesis" in data for path, data in tree.items() if path.endswith(".py")),
                 "any_failure": any_failure,
                 "change_seconds": CHANGE_SECONDS,
                 "nonce": nonce,
@@ -162,31 +201,32 @@ class SandboxBench:
             process = self.sandbox.start(
                 self.environment.python,
                 TESTING,
-                [json.dumps(job)],
                 readable=[place, TESTING],
-                writable=[scratch],
-                limits=self._limits(),
+                tmp_bytes=self.policy.sandbox.tmp_mb << 20,
+                limits=self._limits(processes=PARALLEL + 2 if places else 1),
             )
             try:
                 process.channel.settimeout(self.policy.sandbox.seconds)
+                data = json.dumps(job).encode()
+                process.channel.sendall(len(data).to_bytes(4, "little") + data)
                 report = _report(process.channel.recv, nonce, root)
                 if report["code"] not in (0, 1, 5):
                     raise ValueError(f"pytest ended with {report['code']}")
                 return report
             except TimeoutError:
                 return f"no report within {self.policy.sandbox.seconds:g} seconds"
-            except (OSError, ValueError, KeyError) as error:
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 process.kill()
                 return f"{error or type(error).__name__}; it printed: {process.output()[-600:]!r}"
             finally:
                 process.close()
 
-    def _limits(self) -> Limits:
+    def _limits(self, processes: int = 1) -> Limits:
         rules = self.policy.sandbox
         return Limits(
+            processes=processes,
             memory_bytes=rules.memory_mb << 20,
             cpu_seconds=rules.cpu_seconds,
-            processes=rules.processes,
             file_bytes=rules.file_mb << 20,
             output_bytes=rules.output_bytes,
         )
@@ -259,19 +299,6 @@ def _report(receive: Callable[[int], bytes], nonce: str, root: Path) -> dict[str
     report["outcomes"] = clean
     report["asserted"] = [prefix.sub("", str(name)) for name in report["asserted"]]
     return report
-
-
-def _coverage(
-    files: Mapping[str, Any],
-) -> tuple[dict[str, tuple[frozenset[int], frozenset[int]]], dict[str, tuple[frozenset[Any], frozenset[Any]]]]:
-    lines: dict[str, tuple[frozenset[int], frozenset[int]]] = {}
-    branches: dict[str, tuple[frozenset[Any], frozenset[Any]]] = {}
-    for path, entry in files.items():
-        done, missed = frozenset(entry["executed_lines"]), frozenset(entry["missing_lines"])
-        taken = frozenset(map(tuple, entry["executed_branches"]))
-        left = frozenset(map(tuple, entry["missing_branches"]))
-        lines[path], branches[path] = (done | missed, done), (taken | left, taken)
-    return lines, branches
 
 
 def _parameters(tree: Tree, policy: Policy) -> dict[str, Any]:

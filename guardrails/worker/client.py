@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import math
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from guardrails.sandbox import Limits, Process, Sandbox
 from guardrails.worker import frames
-from guardrails.worker.frames import FrameError, decode, encode
+from guardrails.worker.frames import BARS, PLAN, FrameError, FrameTooLong, decode, encode
 
 RUNNER = Path(__file__).with_name("runner.py")
 FRAMES = Path(frames.__file__)
-BARS = ("open", "high", "low", "close", "volume", "dividend", "split", "tradable")
-PLAN = ("max_participation", "sessions", "limit_bps")
 #: Sessions are gathered up to this many bytes before they are sent.
 BATCH = 1 << 18
+#: What the exit codes of a sandboxed process say (122 to 124: its supervisor ended it; 128 + n: signal n).
+ENDS = {
+    122: ("flood", "it wrote more than its scratch space holds"),
+    123: ("flood", "it printed more than it may"),
+    124: ("timeout", "its time was up"),
+    128 + 24: ("timeout", "it used more processor time than it may"),
+}
 
 
 class WorkerFailure(Exception):
-    """The strategy failed: raised, timeout, died, memory, garbage, flood or protocol."""
+    """The strategy failed.
+
+    `kind` is raised, memory, timeout, died, flood (too much printed or answered), protocol (no frame), garbage (a frame
+    that is no answer), or says what is wrong with a target: weights, plan, unknown_symbol.
+    """
 
     def __init__(self, kind: str, message: str, traceback: str = "") -> None:
         super().__init__(f"{kind}: {message}")
@@ -30,17 +39,15 @@ class WorkerFailure(Exception):
 
 
 class Worker:
-    """One strategy in one sandboxed process. After a failure it is dead and says so."""
+    """One strategy in one sandboxed process. After a failure it is dead and says so, save that a `call` may raise."""
 
     def __init__(self, process: Process, seconds: float) -> None:
         self._process = process
         self._channel = process.channel
-        self._channel.settimeout(seconds)
         self._seconds = seconds
-        self._waiting: list[bytes | memoryview] = []
+        self._waiting: list[bytes] = []
         self._size = 0
         self._symbols: tuple[str, ...] | None = None
-        self._header = b""
         self._known: set[str] = set()
         self._dead: WorkerFailure | None = None
 
@@ -56,20 +63,28 @@ class Worker:
         capital: float,
         limits: Limits | None = None,
         seconds: float = 30.0,
+        source: str = "src",
+        strategy: str = "strategy:Strategy",
     ) -> Worker:
-        """Start the strategy of `tree` (a folder with src/) and wait until it is built.
+        """Start the strategy of `tree` (a folder, of which only `source` is shown to it) and wait until it is built.
+
+        `seconds` bounds each answer, this one too. An empty `strategy` builds none: such a worker answers calls.
 
         Raises:
             WorkerFailure: it cannot be imported or built.
         """
-        process = sandbox.start(
-            python, RUNNER, [str(tree), str(FRAMES)], readable=[tree, RUNNER, FRAMES], limits=limits
-        )
+        folder = tree.resolve() / source
+        readable = [folder, RUNNER, FRAMES]
+        process = sandbox.start(python, RUNNER, [str(folder), str(FRAMES)], readable=readable, limits=limits)
         worker = cls(process, seconds)
         hello = {"type": "hello", "version": frames.VERSION, "params": dict(params), "seed": seed, "capital": capital}
-        answer, _ = worker._ask(encode(hello))
-        if answer["type"] != "ready":
-            raise worker._garbage(f"Expected ready, was {answer['type']!r}.")
+        try:
+            answer, _ = worker._ask(encode({**hello, "strategy": strategy}))
+            if answer != {"type": "ready", "version": frames.VERSION}:
+                raise worker._garbage(f"Expected ready for version {frames.VERSION}, was {answer!r:.80}.")
+        except BaseException:
+            worker.close()
+            raise
         return worker
 
     def __enter__(self) -> Worker:
@@ -79,22 +94,30 @@ class Worker:
         self.close()
 
     def show(self, day: str, symbols: tuple[str, ...], columns: Mapping[str, Any]) -> None:
-        """Send one session; `columns` holds contiguous float64 buffers of len(symbols) by the names of the bars."""
+        """Send one session; `columns` holds contiguous float64 buffers of len(symbols) by the names of the bars.
+
+        Costs no round trip: sessions are gathered and sent in batches, or with the next question. Pass the same
+        tuple object while the names stay the same.
+
+        Raises:
+            WorkerFailure: it died, or took nothing in for the time of an answer. `decide` tells what it raised.
+        """
+        names: object = None
         if symbols is not self._symbols:
+            names = list(symbols)
             self._symbols = symbols
             self._known.update(symbols)
-            names: object = list(symbols)
-        else:
-            names = None
-        header = json.dumps(
-            {"type": "session", "date": day, "symbols": names, "rows": len(symbols), "columns": BARS},
-            separators=(",", ":"),
-        ).encode()
-        frame = b"".join((struct.pack("<I", len(header)), header, *[columns[name] for name in BARS]))
+        rows = len(symbols)
+        data = [columns[name] for name in BARS]
+        for name, column in zip(BARS, data, strict=True):
+            view = memoryview(column)
+            if view.format != "d" or view.shape != (rows,):
+                raise ValueError(f"Expected float64 {name} of {rows} rows, was {view.format} of {view.shape}.")
+        frame = encode({"type": "session", "date": day, "symbols": names, "rows": rows, "columns": BARS}, data)
         self._waiting.append(frame)
         self._size += len(frame)
         if self._size > BATCH:
-            self._flush()
+            self._flush(time.monotonic() + self._seconds)
 
     def decide(self, day: str, equity: float, cash: float, shares: Mapping[str, float]) -> dict[str, Any]:
         """Ask for a decision.
@@ -120,15 +143,21 @@ class Worker:
         if header["type"] == "hold":
             return {"action": "hold", "reason": str(header.get("reason", ""))}
         if header["type"] != "target":
-            raise self._garbage(f"Expected target or hold, was {header['type']!r}.")
+            raise self._garbage(f"Expected target or hold, was {header['type']!r:.80}.")
         return self._target(header, data)
 
     def call(self, function: str, arguments: Sequence[object], named: Mapping[str, object] | None = None) -> Any:
-        """Call `package.module:name` with plain values; lists of numbers arrive as arrays."""
+        """Call `package.module:name` with plain values; lists of numbers arrive as arrays, None in them as NaN.
+
+        NaN and infinities come back by their names, "nan", "inf", "-inf".
+
+        Raises:
+            WorkerFailure: it raised (further calls may follow), or the worker failed.
+        """
         frame = {"type": "call", "function": function, "args": list(arguments), "kwargs": dict(named or {})}
-        header, _ = self._ask(encode(frame))
+        header, _ = self._ask(encode(frame), survives=True)
         if header["type"] != "value" or "value" not in header:
-            raise self._garbage(f"Expected a value, was {header['type']!r}.")
+            raise self._garbage(f"Expected a value, was {header['type']!r:.80}.")
         return header["value"]
 
     def close(self) -> None:
@@ -139,60 +168,71 @@ class Worker:
     # -- inside
 
     def _target(self, header: dict[str, Any], data: bytes) -> dict[str, Any]:
-        symbols, count = header.get("symbols"), header.get("weights")
-        rows = header.get("rows", 0)
-        named = isinstance(symbols, list) and all(isinstance(symbol, str) for symbol in symbols)
-        if not named or symbols is None or len(symbols) != rows or len(set(symbols)) != rows:
-            raise self._garbage("Expected one symbol for each row, each once, was something else.")
-        if header.get("columns") != ["weight", *PLAN] or type(count) is not int or not 0 <= count <= rows:
-            raise self._garbage("Expected the columns weight and plan, was something else.")
-        unknown = [symbol for symbol in symbols if symbol not in self._known]
-        if unknown:
-            raise self._failed("unknown_symbol", f"Expected weights of names that were shown, was {unknown[0][:80]!r}.")
+        symbols, count, rows = header.get("symbols"), header.get("weights"), header.get("rows", 0)
+        if type(symbols) is not list or not all(type(symbol) is str for symbol in symbols):
+            raise self._garbage("Expected a list of symbols, was something else.")
+        if not len(symbols) == len(set(symbols)) == rows or header.get("columns") != ["weight", *PLAN]:
+            raise self._garbage("Expected one row a symbol, each once, of weight and plan, was something else.")
+        if type(count) is not int or not 0 <= count <= rows:
+            raise self._garbage(f"Expected a number of weights from 0 to {rows}, was {count!r:.80}.")
+        if not self._known.issuperset(symbols):
+            unknown = next(symbol for symbol in symbols if symbol not in self._known)
+            raise self._failed("unknown_symbol", f"Expected names that were shown, was {unknown!r:.80}.")
         values = struct.unpack(f"<{4 * rows}d", data)
-        weights = values[:count]
-        for symbol, weight in zip(symbols, weights, strict=False):
-            if not math.isfinite(weight) or weight < 0:
+        weights = dict(zip(symbols[:count], values[:count], strict=True))
+        for symbol, weight in weights.items():
+            if not 0 <= weight < math.inf:
                 raise self._failed("weights", f"Expected finite weights of at least 0, was {weight} for {symbol}.")
+        told = values[rows:]
+        if math.inf in told or -math.inf in told:
+            raise self._failed("plan", "Expected a finite plan, was an infinite one.")
         plan = {}
-        for row, symbol in enumerate(symbols):
-            one = {name: values[rows * (at + 1) + row] for at, name in enumerate(PLAN)}
-            if any(math.isinf(value) for value in one.values()):
-                raise self._failed("plan", f"Expected a finite plan, was an infinite one for {symbol}.")
-            told = {name: value for name, value in one.items() if not math.isnan(value)}
-            if told:
-                plan[symbol] = {**told, "limit_bps": told.get("limit_bps")}
+        for symbol, share, sessions, limit in zip(symbols, *(told[rows * at :][:rows] for at in range(3)), strict=True):
+            one: dict[str, float | None] = {"limit_bps": limit if limit == limit else None}  # NaN: not said
+            if share == share:
+                one["max_participation"] = share
+            if sessions == sessions:
+                one["sessions"] = sessions
+            if len(one) > 1 or one["limit_bps"] is not None:
+                plan[symbol] = one
         reasons = header.get("reasons")
-        if not isinstance(reasons, dict) or not all(isinstance(text, str) for text in reasons.values()):
+        if type(reasons) is not dict or not all(type(text) is str for text in reasons.values()):
             raise self._garbage("Expected reasons as texts by symbol, was something else.")
         return {
             "action": "target",
-            "weights": dict(zip(symbols[:count], weights, strict=True)),
+            "weights": weights,
             "plan": plan,
             "reasons": {symbol: reasons[symbol] for symbol in symbols if symbol in reasons},
         }
 
-    def _ask(self, frame: bytes) -> tuple[dict[str, Any], bytes]:
+    def _ask(self, frame: bytes, *, survives: bool = False) -> tuple[dict[str, Any], bytes]:
+        deadline = time.monotonic() + self._seconds
         self._waiting.append(frame)
-        self._flush()
+        self._flush(deadline)
         try:
-            header, data = decode(self._read)
+            header, data = decode(lambda size: self._read(size, deadline))
         except TimeoutError:
             raise self._timeout() from None
+        except FrameTooLong as error:
+            raise self._failed("flood", str(error)) from None
         except FrameError as error:
-            raise self._failed("flood" if "at most" in str(error) else "protocol", str(error)) from None
-        except (OSError, struct.error):
+            raise self._failed("protocol", str(error)) from None
+        except OSError:
             raise self._died() from None
-        if header["type"] == "failure":
-            said = [header.get(name) for name in ("kind", "message", "traceback")]
-            kind, message, trace = (value[:8_000] if isinstance(value, str) else "" for value in said)
-            raise self._failed(kind if kind in ("raised", "memory") else "raised", message, trace)
-        return header, data
+        if header["type"] != "failure":
+            return header, data
+        said = [header.get(name) for name in ("kind", "message", "traceback")]
+        kind, message, trace = (value[:8_000] if isinstance(value, str) else "" for value in said)
+        if survives and kind == "raised":
+            raise WorkerFailure(kind, message, trace)
+        raise self._failed(kind if kind in ("raised", "memory") else "garbage", message, trace)
 
-    def _flush(self) -> None:
+    def _flush(self, deadline: float) -> None:
+        """Send what waits. A worker that writes unasked and does not read is a time-out, not a deadlock."""
         if self._dead is not None:
             raise self._dead
         try:
+            self._channel.settimeout(max(deadline - time.monotonic(), 0.001))
             self._channel.sendall(b"".join(self._waiting))
         except TimeoutError:
             raise self._timeout() from None
@@ -201,9 +241,10 @@ class Worker:
         self._waiting.clear()
         self._size = 0
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, size: int, deadline: float) -> bytes:
         parts: list[bytes] = []
         while size:
+            self._channel.settimeout(max(deadline - time.monotonic(), 0.001))
             part = self._channel.recv(min(size, 1 << 20))
             if not part:
                 raise ConnectionResetError
@@ -215,13 +256,13 @@ class Worker:
         return self._failed("timeout", f"Expected an answer within {self._seconds:g} seconds, was none.")
 
     def _died(self) -> WorkerFailure:
-        try:
-            code = self._process.process.wait(5)
-        except Exception:  # noqa: BLE001 - it closed its channel and runs on: the same end
-            code = None
+        code = self._process.wait(5)  # None: it closed its channel and runs on, the same end
+        self._process.kill()
         printed = self._process.output()[-2_000:]
-        kind = "memory" if "MemoryError" in printed else "died"
-        return self._failed(kind, f"The worker ended with code {code} before it answered.", printed)
+        kind, said = ENDS.get(
+            code or 0, ("memory" if "MemoryError" in printed else "died", f"it ended with code {code}")
+        )
+        return self._failed(kind, f"Expected an answer, was none: {said}.", printed)
 
     def _garbage(self, message: str) -> WorkerFailure:
         return self._failed("garbage", message)

@@ -1,62 +1,74 @@
 """Inside the sandbox: collect the tests once, run them, and run chosen ones again under planted changes.
 
 Runs as a script in the gate's environment (the strategy's dependencies, pytest and coverage). Its report is untrusted:
-the judge compares ids, plants tests that must fail, and probes what it claims to cover.
+the judge compares ids, plants tests that must fail, and probes what it claims to cover. A planted change lives in a
+fork of its own, so that what it breaks is gone with it.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import gc
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
 import types
-from typing import Any
+from typing import Any, NoReturn
 
-JOB = json.loads(sys.argv[1])
-TREE, SCRATCH, CHANNEL = JOB["tree"], JOB["scratch"], 3
-os.environ.update(
-    PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", TMPDIR=SCRATCH, HOME=SCRATCH, HYPOTHESIS_STORAGE_DIRECTORY=SCRATCH
-)
+CHANNEL = 3
+
+
+def _received() -> Any:
+    """Read the job: its length as a little-endian u32, then JSON."""
+    data, size = b"", 4
+    while len(data) < size:
+        data += os.read(CHANNEL, 1 << 20)
+        size = 4 + int.from_bytes(data[:4], "little")
+    return json.loads(data[4:])
+
+
+JOB = _received()
+TREE, SCRATCH = JOB["tree"], os.environ["TMPDIR"]
+os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", HOME=SCRATCH, HYPOTHESIS_STORAGE_DIRECTORY=SCRATCH)
 os.chdir(SCRATCH)
 sys.path[:0] = [f"{TREE}/{JOB['source']}", f"{TREE}/{JOB['tests']}"]
+KILLED, CRASHED, SURVIVED = b"killed", b"crashed", b"survived"
 
 
 class Switch:
-    """What planted code asks: is change k on, and which test reached it."""
+    """What planted code asks: is change k on. Where nobody knows yet which tests reach a change, it takes notes."""
 
-    def __init__(self) -> None:
-        self.active = -1
+    def __init__(self, notes: bool) -> None:
+        self.active: set[int] = set()
         self.reached: dict[int, set[str]] = {}
         self.test = ""
+        module: Any = types.ModuleType("guardrails_switch")
+        module.on = self.noted if notes else self.active.__contains__
+        sys.modules["guardrails_switch"] = module
 
-    def on(self, k: int) -> bool:
-        """Say whether change k is on; outside a change's own run, note who came by."""
-        if self.active < 0:
+    def noted(self, k: int) -> bool:
+        """Note which test came by change k."""
+        if not self.active:
             self.reached.setdefault(k, set()).add(self.test)
-        return self.active == k
+        return k in self.active
 
 
-SWITCH = Switch()
-_module = types.ModuleType("guardrails_switch")
-_module.on = SWITCH.on  # type: ignore[attr-defined]
-sys.modules["guardrails_switch"] = _module
-
-coverage = None
+SWITCH = Switch(JOB["reach"] is None)
+coverage: Any = None
 if JOB["cover"]:
     import coverage as _coverage
 
     coverage = _coverage.Coverage(
         branch=True, source=[f"{TREE}/{JOB['package']}"], data_file=None, config_file=False, messages=False
     )
-    for option in ("report:exclude_lines", "report:partial_branches"):
-        coverage.set_option(option, [])
+    for option, value in (("report:exclude_lines", []), ("report:partial_branches", []), ("run:core", "ctrace")):
+        coverage.set_option(option, value)
     coverage.start()
 
-if importlib.util.find_spec("hypothesis") is not None:
+if JOB["hypothesis"]:
     import hypothesis
 
     # Failing examples are not made smaller: a mutant must die, its epitaph may be long.
@@ -76,8 +88,7 @@ class Report:
         self.asserted: list[str] = []
         self.planted: dict[int, str] = {}
         self.fault = ""
-        self.seconds: dict[str, float] = {}
-        signal.signal(signal.SIGALRM, _too_long)
+        self.seconds: dict[str, float] = JOB["seconds"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
@@ -89,58 +100,80 @@ class Report:
         chosen = [name for name in items if not JOB["only"] or name in JOB["only"]]
         if JOB["shuffle"] is not None:
             random.Random(JOB["shuffle"]).shuffle(chosen)
-        for name in chosen:
-            outcome, asserted = self._run(items[name])
-            self.outcomes[name] = outcome
+        for name in chosen if JOB["reach"] is None else ():
+            SWITCH.test = name
+            if coverage is not None:
+                coverage.switch_context(name)
+            begun = time.process_time()
+            self.outcomes[name], asserted = _run(items[name])
+            self.seconds[name] = time.process_time() - begun
             if asserted:
                 self.asserted.append(name)
         if coverage is not None:
             coverage.stop()
-        for k in range(JOB["changes"]):
-            SWITCH.active = k
-            self.planted[k] = self._planted(k, items)
-        SWITCH.active = -1
+        if JOB["changes"]:
+            reached = [SWITCH.reached.get(k, ()) for k in range(JOB["changes"])]
+            self.plant(items, set(chosen), reached if JOB["reach"] is None else JOB["reach"])
         return True
 
-    def _run(self, item: Any) -> tuple[str, bool]:
-        SWITCH.test = item.nodeid
-        outcome, asserted = "passed", False
-        # A planted change may loop for ever: a test under one gets ten times its own time, and a second.
-        signal.setitimer(signal.ITIMER_REAL, 1 + 10 * self.seconds.get(item.nodeid, 0) if SWITCH.active >= 0 else 0)
-        begun = time.perf_counter()
-        reports = runtestprotocol(item, log=False, nextitem=None)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        if SWITCH.active < 0:
-            self.seconds[item.nodeid] = time.perf_counter() - begun
-        for report in reports:
-            if report.failed:
-                outcome = "failed" if report.when == "call" else "error"
-                asserted |= report.when == "call" and _asserts(report)
-            elif report.skipped or hasattr(report, "wasxfail"):
-                outcome = "skipped"
-        return outcome, asserted
+    def plant(self, items: dict[str, Any], chosen: set[str], reached: list[Any]) -> None:
+        """Try every change in a fork of its own, a few at a time."""
+        gc.collect()
+        gc.freeze()
+        left, running = list(range(JOB["changes"]))[::-1], dict[int, tuple[int, int]]()
+        while left or running:
+            while left and len(running) < JOB["parallel"]:
+                k = left.pop()
+                names = sorted(chosen.intersection(reached[k]), key=lambda name: (self.seconds.get(name, 0), name))
+                self.planted[k] = "unreached"
+                if names:
+                    read, write = os.pipe()
+                    child = os.fork()
+                    if child == 0:
+                        self.try_change(k, [items[name] for name in names], write)
+                    os.close(write)
+                    running[read] = (k, child)
+            for read in select.select(list(running), [], [])[0] if running else ():
+                k, child = running.pop(read)
+                said = os.read(read, 16)
+                os.close(read)
+                os.waitpid(child, 0)
+                self.planted[k] = (said if said in (KILLED, SURVIVED) else CRASHED).decode()
 
-    def _planted(self, k: int, items: dict[str, Any]) -> str:
-        """Return how change k ended: killed by an assertion, crashed, survived, or never reached."""
-        said, begun = "unreached", time.perf_counter()
-        mine = [name for name in SWITCH.reached.get(k, ()) if name in items and name in self.outcomes]
-        for name in sorted(mine, key=lambda name: (self.seconds[name], name)):
-            if said != "unreached" and time.perf_counter() - begun > JOB["change_seconds"]:
-                break
-            outcome, asserted = self._run(items[name])
-            if asserted:
-                return "killed"
-            if outcome != "passed":
-                said = "crashed"
-                if JOB["any_failure"]:
-                    return said
-            elif said == "unreached":
-                said = "survived"
-        return said
+    def try_change(self, k: int, items: list[Any], answer: int) -> NoReturn:
+        """Turn change k on and run the tests, the quickest first, until one fails by its assertion."""
+        slowest = max(self.seconds.get(item.nodeid, 0) for item in items)
+        # A change may loop for ever: the kernel ends it, by processor time so that a busy machine changes nothing.
+        signal.setitimer(signal.ITIMER_PROF, JOB["change_seconds"] + 10 * slowest)
+        signal.setitimer(signal.ITIMER_REAL, 20 * (JOB["change_seconds"] + 10 * slowest))
+        said, begun = SURVIVED, time.process_time()
+        try:
+            SWITCH.active.add(k)
+            for item in items:
+                outcome, asserted = _run(item)
+                if asserted:
+                    said = KILLED
+                elif outcome != "passed":
+                    said = CRASHED
+                if asserted or (said == CRASHED and JOB["any_failure"]):
+                    break
+                if time.process_time() - begun > JOB["change_seconds"]:
+                    break
+        finally:
+            os.write(answer, said)
+            os._exit(0)
 
 
-def _too_long(*_: Any) -> None:
-    raise TimeoutError("a planted change made this test run on")
+def _run(item: Any) -> tuple[str, bool]:
+    """Run one test; return its outcome, and whether it failed by an assertion of its own."""
+    outcome, asserted = "passed", False
+    for report in runtestprotocol(item, log=False, nextitem=None):
+        if report.failed:
+            outcome = "failed" if report.when == "call" else "error"
+            asserted |= report.when == "call" and _asserts(report)
+        elif report.skipped or hasattr(report, "wasxfail"):
+            outcome = "skipped"
+    return outcome, asserted
 
 
 def _asserts(report: Any) -> bool:
@@ -152,18 +185,21 @@ def _asserts(report: Any) -> bool:
     return place.startswith(JOB["tests"] + "/") and crash.message.startswith(("AssertionError", "assert", "Failed"))
 
 
-def _covered() -> dict[str, Any]:
-    assert coverage is not None
+def _covered() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the lines and branches of each file, and which tests reached each line."""
     place = f"{SCRATCH}/coverage.json"
     coverage.json_report(outfile=place, ignore_errors=True)
+    kinds = ("executed_lines", "missing_lines", "executed_branches", "missing_branches")
     with open(place) as file:  # noqa: PTH123 - inside, fewer imports
-        return {
-            os.path.relpath(path, TREE): {
-                name: entry.get(name, [])
-                for name in ("executed_lines", "missing_lines", "executed_branches", "missing_branches")
-            }
-            for path, entry in json.load(file)["files"].items()
-        }
+        found = json.load(file)["files"]
+    data = coverage.get_data()
+    files, reach = {}, {}
+    for path, entry in found.items():
+        name = os.path.relpath(path, TREE)
+        files[name] = {kind: entry.get(kind, []) for kind in kinds}
+        by_line = data.contexts_by_lineno(os.path.abspath(path))  # noqa: PTH100
+        reach[name] = {line: sorted(filter(None, tests)) for line, tests in by_line.items() if line > 0}
+    return files, reach
 
 
 def main() -> None:
@@ -172,6 +208,7 @@ def main() -> None:
     arguments = ["-q", "-s", "--noconftest", "-c", JOB["ini"], f"--rootdir={TREE}", "--import-mode=importlib"]
     arguments += ["-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "no:doctest", "--no-header"]
     code = pytest.main([*arguments, f"{TREE}/{JOB['tests']}"], plugins=[report])
+    files, reach = _covered() if coverage is not None and not report.fault else ({}, {})
     answer = {
         "nonce": JOB["nonce"],
         "code": int(code),
@@ -179,7 +216,9 @@ def main() -> None:
         "outcomes": report.outcomes,
         "asserted": report.asserted,
         "planted": report.planted,
-        "files": _covered() if coverage is not None and not report.fault else {},
+        "seconds": report.seconds,
+        "files": files,
+        "reach": reach,
     }
     data = json.dumps(answer).encode()
     data = len(data).to_bytes(4, "little") + data

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from oomrl.adapters.offline.edits import Rule
 from oomrl.adapters.offline.parameters import Move
 from oomrl.adapters.offline.rules import ALL
+from oomrl.adapters.offline.wiring import dropped_steps, literal_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +113,16 @@ SETTLED = Repair(
         Move("parameters.max_gap", 5, "down"),
     ),
 )
-SOURCE = tuple(Repair(name, "the code does not do what it says", rule=rule) for name, rule in ALL)
+STEPS = Repair("steps that are called", "a step of the decision is written and never taken", rule=dropped_steps)
+SETTINGS = Repair("settings that are read", "a number stands where a setting is meant", rule=literal_settings)
+WIRING = Repair("use of what is there", "the code leaves out what it has", parts=(STEPS, SETTINGS))
+BLIND = Repair("sight of liquidity", "the code and its settings leave liquidity out", parts=(WIRING, LIQUIDITY))
+SOURCE = (*(Repair(name, "the code does not do what it says", rule=rule) for name, rule in ALL), WIRING)
 
 #: By the diagnostic's cause codes.
 REMEDIES: Mapping[str, tuple[Repair, ...]] = {
     "churn": (SLOWER, SLOW_SIGNALS, WEEKLY),
-    "blind_to_liquidity": (LIQUIDITY, SETTLED),
+    "blind_to_liquidity": (BLIND, LIQUIDITY, SETTLED),
     "execution_decay": (PATIENCE, SLOWER),
     "concentration": (DIVERSIFY,),
     "wrong_sign": (*SOURCE, BALANCE),
@@ -161,7 +166,7 @@ def ordered(causes: Sequence[tuple[str, float]]) -> Iterator[Repair]:
         yield from fresh(SOURCE)
         large = [code for code, share in known if share >= LARGE]
         if len(large) > 1:
-            parts = tuple(dict.fromkeys(repair for code in large for repair in REMEDIES[code] if repair.moves))
+            parts = tuple(dict.fromkeys(repair for code in large for repair in REMEDIES[code] if repair.rule is None))
             yield Repair("all large causes at once", "no single cause explains the loss", parts=parts)
     for code, _ in known:
         yield from fresh(REMEDIES[code])

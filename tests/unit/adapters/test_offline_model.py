@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.patch import judge_patch
-from guardrails.policy import parse_policy
+from guardrails.patch import apply_patch, judge_patch, parse_patch
+from guardrails.policy import Limits, parse_policy
 from guardrails.tree import Tree
 from oomrl.adapters.offline.parameters import read, write
 from oomrl.adapters.offline.remedies import REMEDIES
@@ -17,6 +17,7 @@ from oomrl.agents.drafts import read_critique, read_draft
 from oomrl.agents.reply import Kind, read_reply
 from oomrl.domain.causes import CauseCode
 from oomrl.ports import Attempt, Context
+from oomrl.testing import starts
 
 SHIPPED = read_folder(Path(__file__).parents[3] / "strategy_repo")
 POLICY = parse_policy(SHIPPED["policy.toml"])
@@ -91,6 +92,22 @@ def test_when_everything_was_tried_the_mandate_goes_to_a_person() -> None:
     given = context("churn", cadence="daily", max_participation=0.25)
     patches = answers(given, most=50)
     assert 2 <= len(patches) == len(set(patches)) < 50
+
+
+def test_the_demo_s_start_is_answered_in_settings_and_in_code() -> None:
+    start = (Path(starts.__file__).parent / "phase1" / "start.patch").read_bytes()
+    wide = Limits(patch_bytes=10**7, files=1000, hunks=1000, changed_lines=10**5)
+    tree = dict(apply_patch(Tree(SHIPPED), parse_patch(start, wide, [])))
+    given = context("churn", "wrong_signal", "blind_to_liquidity", tree=tree)
+    weekly, code, together = answers(given)
+    assert read(result(given, weekly)["strategy.toml"].decode())["strategy.cadence"] == "weekly"
+    assert result(given, code)["strategy.toml"] == tree["strategy.toml"]
+    after = result(given, together)
+    shipped, repaired = read(SHIPPED["strategy.toml"].decode()), read(after["strategy.toml"].decode())
+    assert repaired == shipped
+    for step in (b"sizing.banded(", b"liquidity.within_reach(", b"liquidity.position_caps("):
+        assert step in after["src/strategy/strategy.py"] and step not in tree["src/strategy/strategy.py"]
+    assert b'"max_participation": parameters.max_participation' in after["src/strategy/liquidity.py"]
 
 
 def test_causes_are_those_that_the_diagnostic_knows() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomrl.adapters.offline import edits, parameters, rules
+from oomrl.adapters.offline import edits, parameters, rules, wiring
 from oomrl.adapters.offline.edits import Rule
 from oomrl.adapters.repository import read_folder
 
@@ -21,7 +21,10 @@ def mend(source: str, rule: Rule, fields: frozenset[str] = frozenset()) -> str:
     return changes.get("src/strategy/x.py", source.encode()).decode()
 
 
-@pytest.mark.parametrize(("name", "rule"), rules.ALL)
+EVERY = (*rules.ALL, ("steps", wiring.dropped_steps), ("settings", wiring.literal_settings))
+
+
+@pytest.mark.parametrize(("name", "rule"), EVERY)
 def test_the_shipped_strategy_keeps_its_word(name: str, rule: Rule) -> None:
     values = parameters.read(SHIPPED["strategy.toml"].decode())
     fields = frozenset(key.removeprefix("parameters.") for key in values if key.startswith("parameters."))
@@ -98,13 +101,13 @@ def test_a_parameter_that_nothing_reads_takes_the_place_of_its_literal() -> None
     ],
 )
 def test_honest_code_is_left_alone(honest: str) -> None:
-    for _, rule in rules.ALL:
+    for _, rule in EVERY:
         assert mend(honest, rule) == honest
 
 
 def test_code_that_does_not_parse_is_left_alone() -> None:
     tree = {"src/a.py": b"def f(:\n", "src/b.py": b"\xff", "tests/t.py": b"s = rank(-f.momentum)\n"}
-    for _, rule in rules.ALL:
+    for _, rule in EVERY:
         assert edits.repaired(tree, frozenset(), rule) == ({}, [])
 
 
@@ -125,5 +128,62 @@ _EXPRESSIONS = st.recursive(
 def test_whatever_a_rule_writes_is_python(one: str, other: str) -> None:
     head = 'def median_best(momentum, caps):\n    """Return the best, \u00e9t\u00e9."""\n'
     source = f"{head}    a = {one}\n    return {other}\n"
-    for _, rule in rules.ALL:
+    for _, rule in EVERY:
         ast.parse(mend(source, rule, frozenset({"min_price", "max_best"})))
+
+
+def test_a_literal_under_a_setting_s_name_becomes_the_setting() -> None:
+    faulty = 'def plan(parameters):\n    return {"max_share": 1.0, "sessions": 1, "limit": None}\n'
+    good = faulty.replace("1.0", "parameters.max_share")
+    fields = frozenset({"max_share", "max_sessions"})
+    assert mend(faulty, wiring.literal_settings, fields) == good
+    assert mend(good, wiring.literal_settings, fields) == good
+
+
+STEPS = b"""
+def band(ideal, current, size):
+    return ideal
+
+
+def room(features: Features, parameters: Parameters):
+    return 1
+
+
+def within(target, current, space):
+    return target
+
+
+def position_caps(features: Features, parameters: Parameters):
+    return 1
+"""
+DECIDE = """from strategy import steps
+
+
+class Strategy:
+    def wanted(self, measured: Features, current):
+        caps = f(self.parameters.a)
+        ideal = g(caps)
+        return h(ideal)
+"""
+
+
+def test_steps_that_nothing_calls_are_called_again() -> None:
+    tree = {"src/strategy/steps.py": STEPS, "src/strategy/x.py": DECIDE.encode()}
+    changes, reasons = edits.repaired(tree, frozenset({"no_trade_size", "a"}), wiring.dropped_steps)
+    mended = changes["src/strategy/x.py"].decode()
+    assert "caps = np.minimum(f(self.parameters.a), steps.position_caps(measured, self.parameters))\n" in mended
+    assert (
+        "return h(steps.within(steps.band(ideal, current, self.parameters.no_trade_size), current, "
+        "steps.room(measured, self.parameters)))\n"
+    ) in mended
+    assert len(reasons) == 2
+    tree["src/strategy/x.py"] = mended.encode()
+    assert edits.repaired(tree, frozenset({"no_trade_size", "a"}), wiring.dropped_steps) == ({}, [])
+
+
+def test_a_step_whose_needs_are_not_at_hand_stays_out() -> None:
+    tree = {
+        "src/strategy/steps.py": b"def band(ideal, current, secret):\n    return ideal\n",
+        "src/strategy/x.py": DECIDE.encode(),
+    }
+    assert edits.repaired(tree, frozenset(), wiring.dropped_steps) == ({}, [])

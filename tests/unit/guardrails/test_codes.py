@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,22 @@ import guardrails
 from guardrails.checks.codes import Code, codes, explain, finding
 from guardrails.checks.static import judge_static
 from guardrails.patch import agrees, judge_patch, parse_patch
+from guardrails.policy import Coverage
+from guardrails.runs import (
+    TestRun,
+    judge_coverage,
+    judge_extra,
+    judge_fault,
+    judge_lock,
+    judge_mutants,
+    judge_new_tests,
+    judge_pair,
+    judge_probes,
+    judge_profile,
+    judge_run,
+    judge_share,
+    judge_steady,
+)
 from guardrails.tree import Tree
 from guardrails.verdict import Finding
 from tests.unit.guardrails import small
@@ -39,6 +58,8 @@ def judge(row: Code, sample: str) -> list[Finding]:
     if row.kind == "pair":
         shown, read = (part.lstrip("\n").encode() for part in sample.split("=== read as ===\n"))
         return [] if agrees(shown, parse_patch(read, policy.limits, [])) else [finding(row.code, "", 0, "")]
+    if row.kind == "facts":
+        return judge_facts(json.loads(sample))
     path = STATIC.get(row.kind, "strategy.toml") if row.code != "GR411" else "tests/generated/test_standing.py"
     if row.kind == "parameters":
         from guardrails.checks.parameters import judge_parameters
@@ -48,7 +69,32 @@ def judge(row: Code, sample: str) -> list[Finding]:
     return judge_static(base, result, [path], "tests" if row.kind == "test" else "logic", policy)
 
 
-@pytest.mark.parametrize("code", [code for code, row in codes().items() if row.kind != "facts"])
+def judge_facts(facts: dict[str, Any]) -> list[Finding]:
+    """Give facts of a run to the judge that they name."""
+    run = TestRun(
+        facts.get("outcomes", {}),
+        frozenset(facts.get("asserted", ())),
+        facts.get("fault", ""),
+        {path: (frozenset(a), frozenset(b)) for path, (a, b) in facts.get("lines", {}).items()},
+    )
+    judges: dict[str, Callable[[], list[Finding]]] = {
+        "profile": lambda: judge_profile(facts["profile"], facts["minimum"]),
+        "run": lambda: judge_run(run, facts["expected"]),
+        "coverage": lambda: judge_coverage(run, facts.get("changed", {}), Coverage(total=0.6, per_file=0.6)),
+        "probes": lambda: judge_probes([(path, line) for path, line in facts["unreached"]]),
+        "share": lambda: judge_share(facts["code"], facts["done"], facts["total"], facts["least"], "cases"),
+        "mutants": lambda: judge_mutants(facts["killed"], facts["total"], 0.6),
+        "new": lambda: judge_new_tests(list(facts["outcomes"]), run, "test_defect_"),
+        "steady": lambda: judge_steady([TestRun(outcomes) for outcomes in facts["runs"]]),
+        "pair": lambda: judge_pair(facts["new"], "test_defect_"),
+        "lock": lambda: judge_lock(facts["changed"], facts["phase"]),
+        "fault": lambda: judge_fault("a stage", facts["fault"]),
+        "extra": lambda: judge_extra("promotion", facts["reason"]),
+    }
+    return judges[facts["judge"]]()
+
+
+@pytest.mark.parametrize("code", codes())
 def test_a_code_accepts_and_refuses_its_samples(code: str) -> None:
     row = codes()[code]
     assert [item.code for item in judge(row, row.accepted)] == []

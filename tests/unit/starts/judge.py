@@ -61,17 +61,14 @@ def main(folder: Path, baseline: Path, seeds: Sequence[int]) -> None:
     cases = read_cases(tree, "baseline")
     scenarios, unmet = failing_scenarios(tree, params, start)
     properties = {seed: failing_properties(policy, values, start, seed) for seed in seeds}
-    print(
-        json.dumps(
-            {
-                "cases": len(cases),
-                "failing_cases": failing_cases(cases, lambda: start({})),
-                "scenarios": scenarios,
-                "failing_scenarios": unmet,
-                "failing_properties": {seed: failed for seed, failed in properties.items() if failed},
-            }
-        )
-    )
+    found = {
+        "cases": len(cases),
+        "failing_cases": failing_cases(cases, lambda: start({})),
+        "scenarios": scenarios,
+        "failing_scenarios": unmet,
+        "failing_properties": {seed: failed for seed, failed in properties.items() if failed},
+    }
+    sys.stdout.write(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from oomrl.testing.starts.suite import coverage_shares
 from oomrl.testing.starts.tree import Edit, Setting, Tree, changed, diff, shipped_repository, without_tests
 
 POLICY = load_policy(shipped_repository() / "policy.toml")
-SEEDS = range(6)
+SEEDS = range(3)
 
 
 def tree_of(files: Tree) -> Files:
@@ -68,11 +68,10 @@ def test_patches_apply_and_the_repair_undoes_them(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", SEEDS)
 def test_faults_keep_the_static_policy_and_the_protected_functions(
-    kind: str, seed: int, shipped: Tree, apply: Callable[..., Tree]
+    kind: str, shipped: Tree, apply: Callable[..., Tree]
 ) -> None:
-    start = generate(seed, kind)
+    start = generate(7, kind)
     faulty = apply(start.patch)
     touched = [path for path in shipped if path.endswith(".py") and faulty[path] != shipped[path]]
     assert judge_static(tree_of(shipped), tree_of(faulty), touched, "logic", POLICY) == []
@@ -108,18 +107,20 @@ def test_faults_of_liquidity_state_a_large_capital() -> None:
     assert generate(1, "churn").capital == 1_000_000
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [201, 202, 203, 204])
 def test_baseline_and_hidden_properties_do_not_see_a_fault(
-    kind: str, apply: Callable[..., Tree], judged: Callable[..., dict[str, object]]
+    seed: int, apply: Callable[..., Tree], judged: Callable[..., dict[str, object]]
 ) -> None:
-    verdict = judged(apply(generate(3, kind).patch), 5)
-    assert verdict["failing_cases"] == []
-    assert verdict["failing_scenarios"] == []
-    assert verdict["failing_properties"] == {}
+    start = generate(seed)
+    verdict = judged(apply(start.patch), 5)
+    assert verdict["failing_cases"] == [], (start.kind, start.site)
+    assert verdict["failing_scenarios"] == [], (start.kind, start.site)
+    assert verdict["failing_properties"] == {}, (start.kind, start.site)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [101, 102, 103])
+@pytest.mark.parametrize("seed", [101, 102])
 def test_the_suite_stays_green_and_covers_before_and_after_the_repair(
     seed: int, tmp_path: Path, apply: Callable[..., Tree]
 ) -> None:

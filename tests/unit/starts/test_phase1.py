@@ -48,7 +48,7 @@ def test_its_inverse_is_admissible(shipped: Tree, apply: Callable[..., Tree]) ->
 def test_baseline_and_hidden_properties_hold(
     apply: Callable[..., Tree], judged: Callable[..., dict[str, object]]
 ) -> None:
-    verdict = judged(apply(patch()), 1, 2)
+    verdict = judged(apply(patch()), 1)
     assert verdict["failing_cases"] == []
     assert verdict["failing_scenarios"] == []
     assert verdict["failing_properties"] == {}

@@ -145,7 +145,7 @@ class Report:
         slowest = max(self.seconds.get(item.nodeid, 0) for item in items)
         # A change may loop for ever: the kernel ends it, by processor time so that a busy machine changes nothing.
         signal.setitimer(signal.ITIMER_PROF, JOB["change_seconds"] + 10 * slowest)
-        signal.setitimer(signal.ITIMER_REAL, 20 * (JOB["change_seconds"] + 10 * slowest))
+        signal.setitimer(signal.ITIMER_REAL, 60 + 100 * slowest)  # one that only sleeps
         said, begun = SURVIVED, time.process_time()
         try:
             SWITCH.active.add(k)

@@ -34,12 +34,15 @@ from oomrl.arenas.registry import find  # noqa: E402
 from oomrl.errors import Mistake  # noqa: E402
 
 ARENAS = ("committee", "organization", "research")
-#: The research tasks whose reference players run no model code, and one of these players.
-LIGHT = {"research": (("portfolio@l2", "features@l1"), "simple")}
+#: Desks of research whose reference players run no model code, and one of these players.
+LIGHT = {"research": (("portfolio", "features"), "simple")}
 
 
 def tasks_of(arena: Arena) -> tuple[str, ...]:
-    return LIGHT[arena.name][0] if arena.name in LIGHT else tuple(arena.tasks)
+    if arena.name not in LIGHT:
+        return tuple(arena.tasks)
+    desks = LIGHT[arena.name][0]
+    return tuple(name for name in arena.tasks if name.partition("@")[0] in desks)
 
 
 class Server:

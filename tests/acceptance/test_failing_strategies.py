@@ -33,7 +33,8 @@ def test_a_failing_strategy_halts_trading(name: str, small_tape: Path, tmp_path:
     def fail(source: str) -> str:
         head, _, rest = source.partition(DECIDE)
         assert rest, "the strategy's decide method was not found"
-        late = 'if str(portfolio["date"]) < "2010-06-15":\n            return {"action": "target", "weights": {"NAME0": 0.5}}'
+        early = '{"action": "target", "weights": {"NAME0": 0.5}}'
+        late = f'if str(portfolio["date"]) < "2010-06-15":\n            return {early}'
         return f"import math  # for a failing answer\n{head}{DECIDE}        {late}\n        {BODIES[name]}\n{rest}"
 
     patch = start_patch("src/strategy/strategy.py", fail, tmp_path / "start.patch")

@@ -139,6 +139,8 @@ class _Failed:
 class _Sizes:
     """Gather the share of a session's volume that 99 of 100 orders stay below, and the mean number of names held.
 
+    An order asks for its shares, and for no more of the volume than its own plan lets it take.
+
     The very largest share says more of a tape's thinnest half day than of a strategy.
     """
 
@@ -164,7 +166,8 @@ class _Sizes:
             volume = record.bar.volume[record.order_rows]
             traded = volume > 0
             if traded.any():
-                self._asked.append(np.minimum(np.abs(batch.shares)[traded] / volume[traded], 1.0))
+                asked = np.abs(batch.shares)[traded] / volume[traded]
+                self._asked.append(np.minimum(asked, batch.participation[traded]))
 
 
 def _window(name: str, held_back: bool, one: Replayed, other: Replayed, split: date) -> Window | None:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, text
 
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.engine import open_engine, url_of
+from oomrl.adapters.database.tables import metadata
 from tests.integration.database import postgres
 
 _NUMBERS = itertools.count(1)
@@ -54,9 +55,7 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def migrated_postgresql(postgres_database: Callable[[str], str]) -> str:
     url = postgres_database("template0")
     Store.open(url).close()
-    name = url_of(url).database
-    assert name is not None
-    return name
+    return url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -66,7 +65,11 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         place = str(tmp_path / "oomrl.db")
         shutil.copy(request.getfixturevalue("migrated_sqlite"), place)
     else:
-        create: Callable[[str], str] = request.getfixturevalue("postgres_database")
-        place = create(request.getfixturevalue("migrated_postgresql"))
+        place = request.getfixturevalue("migrated_postgresql")
     with Store.open(place) as opened:
+        if request.param == "postgresql":
+            # One database for all tests: a new one for each would copy megabytes of catalogue.
+            with opened.engine.begin() as connection:
+                for table in reversed(metadata.sorted_tables):
+                    connection.execute(delete(table))
         yield opened

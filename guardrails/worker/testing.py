@@ -18,6 +18,10 @@ import time
 import types
 from typing import Any, NoReturn
 
+import coverage as _coverage
+import pytest
+from _pytest.runner import runtestprotocol
+
 CHANNEL = 3
 
 
@@ -34,7 +38,6 @@ JOB = _received()
 TREE, SCRATCH = JOB["tree"], os.environ["TMPDIR"]
 os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", HOME=SCRATCH, HYPOTHESIS_STORAGE_DIRECTORY=SCRATCH)
 os.chdir(SCRATCH)
-sys.path[:0] = [f"{TREE}/{JOB['source']}", f"{TREE}/{JOB['tests']}"]
 KILLED, CRASHED, SURVIVED = b"killed", b"crashed", b"survived"
 
 
@@ -56,18 +59,6 @@ class Switch:
         return k in self.active
 
 
-SWITCH = Switch(JOB["reach"] is None)
-coverage: Any = None
-if JOB["cover"]:
-    import coverage as _coverage
-
-    coverage = _coverage.Coverage(
-        branch=True, source=[f"{TREE}/{JOB['package']}"], data_file=None, config_file=False, messages=False
-    )
-    for option, value in (("report:exclude_lines", []), ("report:partial_branches", []), ("run:core", "ctrace")):
-        coverage.set_option(option, value)
-    coverage.start()
-
 if JOB["hypothesis"]:
     import hypothesis
 
@@ -76,8 +67,18 @@ if JOB["hypothesis"]:
     hypothesis.settings.register_profile("gate", phases=found, database=None, deadline=None, derandomize=True)
     hypothesis.settings.load_profile("gate")
 
-import pytest  # noqa: E402
-from _pytest.runner import runtestprotocol  # noqa: E402
+# What judges is imported before what is judged can be found, and the standard library comes first for good.
+_at = next((at for at, place in enumerate(sys.path) if place.endswith("-packages")), len(sys.path))
+sys.path[_at:_at] = [f"{TREE}/{JOB['source']}", f"{TREE}/{JOB['tests']}"]
+SWITCH = Switch(JOB["reach"] is None)
+coverage: Any = None
+if JOB["cover"]:
+    coverage = _coverage.Coverage(
+        branch=True, source=[f"{TREE}/{JOB['package']}"], data_file=None, config_file=False, messages=False
+    )
+    for option, value in (("report:exclude_lines", []), ("report:partial_branches", []), ("run:core", "ctrace")):
+        coverage.set_option(option, value)
+    coverage.start()
 
 
 class Report:

@@ -56,7 +56,7 @@ class SandboxBench:
 
     def test(self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False) -> TestRun:
         """Run the tests of a tree, beside one planted test that must fail."""
-        name = f"test_planted_{secrets.token_hex(8)}"
+        name = f"test_{secrets.token_hex(8)}"
         path = f"{self.policy.layout.tests}/{name}.py"
         planted = tree.replace({path: f"def {name}():\n    assert [] == [1]\n".encode()})
         canary = f"{path}::{name}"

@@ -46,6 +46,7 @@ class Worker:
         self._channel = process.channel
         self._seconds = seconds
         self._waiting: list[bytes] = []
+        self._read_ahead = bytearray()
         self._size = 0
         self._symbols: tuple[str, ...] | None = None
         self._known: set[str] = set()
@@ -242,15 +243,15 @@ class Worker:
         self._size = 0
 
     def _read(self, size: int, deadline: float) -> bytes:
-        parts: list[bytes] = []
-        while size:
+        while len(self._read_ahead) < size:
             self._channel.settimeout(max(deadline - time.monotonic(), 0.001))
-            part = self._channel.recv(min(size, 1 << 20))
+            part = self._channel.recv(1 << 18)
             if not part:
                 raise ConnectionResetError
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            self._read_ahead += part
+        data = bytes(self._read_ahead[:size])
+        del self._read_ahead[:size]
+        return data
 
     def _timeout(self) -> WorkerFailure:
         return self._failed("timeout", f"Expected an answer within {self._seconds:g} seconds, was none.")

@@ -18,6 +18,10 @@ import time
 import types
 from typing import Any, NoReturn
 
+import coverage as _coverage
+import pytest
+from _pytest.runner import runtestprotocol
+
 CHANNEL = 3
 
 
@@ -34,8 +38,8 @@ JOB = _received()
 TREE, SCRATCH = JOB["tree"], os.environ["TMPDIR"]
 os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", HOME=SCRATCH, HYPOTHESIS_STORAGE_DIRECTORY=SCRATCH)
 os.chdir(SCRATCH)
-sys.path[:0] = [f"{TREE}/{JOB['source']}", f"{TREE}/{JOB['tests']}"]
 KILLED, CRASHED, SURVIVED = b"killed", b"crashed", b"survived"
+AFTER_CRASH = 10  # so many more tests may still show an assertion that fails
 
 
 class Switch:
@@ -56,28 +60,28 @@ class Switch:
         return k in self.active
 
 
+if JOB["hypothesis"]:
+    import hypothesis
+
+    # Failing examples are not made smaller: a mutant must die, its epitaph may be long.
+    found = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile(
+        "gate", phases=found, database=None, deadline=None, derandomize=True, report_multiple_bugs=False
+    )
+    hypothesis.settings.load_profile("gate")
+
+# What judges is imported before what is judged can be found, and the standard library comes first for good.
+_at = next((at for at, place in enumerate(sys.path) if place.endswith("-packages")), len(sys.path))
+sys.path[_at:_at] = [f"{TREE}/{JOB['source']}", f"{TREE}/{JOB['tests']}"]
 SWITCH = Switch(JOB["reach"] is None)
 coverage: Any = None
 if JOB["cover"]:
-    import coverage as _coverage
-
     coverage = _coverage.Coverage(
         branch=True, source=[f"{TREE}/{JOB['package']}"], data_file=None, config_file=False, messages=False
     )
     for option, value in (("report:exclude_lines", []), ("report:partial_branches", []), ("run:core", "ctrace")):
         coverage.set_option(option, value)
     coverage.start()
-
-if JOB["hypothesis"]:
-    import hypothesis
-
-    # Failing examples are not made smaller: a mutant must die, its epitaph may be long.
-    found = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
-    hypothesis.settings.register_profile("gate", phases=found, database=None, deadline=None, derandomize=True)
-    hypothesis.settings.load_profile("gate")
-
-import pytest  # noqa: E402
-from _pytest.runner import runtestprotocol  # noqa: E402
 
 
 class Report:
@@ -149,15 +153,15 @@ class Report:
         said, begun = SURVIVED, time.process_time()
         try:
             SWITCH.active.add(k)
+            more = len(items)
             for item in items:
                 outcome, asserted = _run(item)
                 if asserted:
-                    said = KILLED
-                elif outcome != "passed":
-                    said = CRASHED
-                if asserted or (said == CRASHED and JOB["any_failure"]):
-                    break
-                if time.process_time() - begun > JOB["change_seconds"]:
+                    said, more = KILLED, 0
+                elif outcome != "passed" and said != CRASHED:
+                    said, more = CRASHED, 0 if JOB["any_failure"] else AFTER_CRASH
+                more -= 1
+                if more < 0 or time.process_time() - begun > JOB["change_seconds"]:
                     break
         finally:
             os.write(answer, said)
@@ -166,23 +170,28 @@ class Report:
 
 def _run(item: Any) -> tuple[str, bool]:
     """Run one test; return its outcome, and whether it failed by an assertion of its own."""
-    outcome, asserted = "passed", False
+    outcome, raised = "passed", list[Any]()
+
+    def brief(excinfo: Any) -> str:  # nobody reads the long form, which takes longer than most tests
+        raised.append(excinfo)
+        return str(excinfo.typename)
+
+    item.repr_failure = brief
     for report in runtestprotocol(item, log=False, nextitem=None):
         if report.failed:
             outcome = "failed" if report.when == "call" else "error"
-            asserted |= report.when == "call" and _asserts(report)
         elif report.skipped or hasattr(report, "wasxfail"):
             outcome = "skipped"
-    return outcome, asserted
+    return outcome, any(map(_asserts, raised))
 
 
-def _asserts(report: Any) -> bool:
-    """Say whether a test failed by an assertion that stands in the test files themselves."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is None:
+def _asserts(excinfo: Any) -> bool:
+    """Say whether an assertion failed that stands in the tests: of this tree's frames the innermost is theirs."""
+    if excinfo.type not in (AssertionError, pytest.fail.Exception):
         return False
-    place = os.path.relpath(str(crash.path), TREE)
-    return place.startswith(JOB["tests"] + "/") and crash.message.startswith(("AssertionError", "assert", "Failed"))
+    places = [os.path.relpath(entry.path, TREE) for entry in excinfo.traceback]
+    mine = [place for place in places if not place.startswith("..")]
+    return bool(mine) and mine[-1].startswith(JOB["tests"] + "/")
 
 
 def _covered() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -130,7 +130,9 @@ def _found(place: str) -> Any:
 
 
 def _array(value: Any) -> Any:
-    """Return a list of numbers as an array, None in it as NaN; every other value as it is."""
+    """Return a list of numbers (None as NaN) or of truth values as an array; every other value as it is."""
+    if isinstance(value, list) and value and all(isinstance(item, bool) for item in value):
+        return np.array(value, dtype=np.bool_)
     numbers = isinstance(value, list) and all(item is None or isinstance(item, int | float | list) for item in value)
     return np.array(value, dtype=np.float64) if numbers else value
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 SEED ?= 7
 
-.PHONY: setup demo test lint lock bench clean
+.PHONY: setup demo test lint lock clean
 
 setup: .venv/ready .venv-worker/ready .venv-gate/ready
 
@@ -28,16 +28,17 @@ setup: .venv/ready .venv-worker/ready .venv-gate/ready
 .venv-worker/ready .venv-gate/ready: | .venv/ready
 
 demo: setup
-	$(PY) -m oomrl simulate --start phase1 --seed $(SEED) --state build/demo --fresh
+	$(PY) -m oomrl simulate --start phase1 --from 2006-08-01 --to 2007-06-29 --settings docs/examples/demo.toml \
+	  --seed $(SEED) --state build/demo --fresh
 
 lint: setup
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m importlinter.cli lint-imports 2>/dev/null || .venv/bin/lint-imports
+	.venv/bin/lint-imports
 
 test: setup lint
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2 --dist loadfile
 
 # Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
 lock:

@@ -25,7 +25,9 @@ FIELDS = {
     "uplift_sharpe", "uplift_ci", "controls",
 }  # fmt: skip
 TIMES = {"wall_seconds", "sessions_per_second"}
-DEMO = ["--start", "phase1", "--seed", "7", "--from", "2001-01-01", "--to", "2002-12-31", "--json"]
+SETTINGS = str(ROOT / "docs" / "examples" / "demo.toml")
+SPAN = ["--from", "2006-08-01", "--to", "2007-03-30"]
+DEMO = ["--start", "phase1", "--seed", "7", *SPAN, "--settings", SETTINGS, "--json"]
 
 
 def figures(ran: Ran) -> dict[str, object]:
@@ -60,7 +62,7 @@ def test_the_same_seed_gives_the_same_figures_also_after_kills(
     state = tmp_path / "state"
     arguments = [sys.executable, "-m", "oomrl", "simulate", *DEMO, "--state", str(state)]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for wait in (2.5, 4.0, 6.5):
+    for wait in (3.0, 7.0, 12.0):
         process = subprocess.Popen(arguments, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)

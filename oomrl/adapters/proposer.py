@@ -96,7 +96,7 @@ class AgentProposer:
                 parameters=configured.parameters,
                 sites=sites_of(tree),
             ),
-            tape=self.tape.digest,
+            tape=self.tape.until(loss.day).digest,
             capital=before[-1].equity if before else self.capital,
             principal_loss=judge.capital.principal_loss,
             drawdown=judge.capital.drawdown,

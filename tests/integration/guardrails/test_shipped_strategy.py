@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from guardrails.acceptance import failing_cases, read_cases
 from guardrails.bench import open_bench
 from guardrails.environment import GateEnvironment
 from guardrails.policy import parse_policy
 from guardrails.tree import Tree
-
 from oomrl.adapters import environments
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -100,7 +100,6 @@ def simulate(
     seconds = time.monotonic() - begun
     result = found.result | {
         "unmasked": unmasked,
-        "audit_head": made.audit.head().text(),
         "wall_seconds": round(seconds, 2),
         "sessions_per_second": round(found.result["sessions"] / seconds, 1),
     }

@@ -76,24 +76,27 @@ def changed(tree: Tree, changes: Iterable[Change]) -> dict[str, str]:
 def without_tests(tree: Tree, names: Iterable[str]) -> dict[str, str]:
     """Return the tree less the test functions named `file.function`. Raises `Mistake` for one that is not there."""
     result = dict(tree)
+    by_file: dict[str, set[str]] = {}
     for name in names:
         file, _, function = name.partition(".")
-        path = f"tests/{file}.py"
-        result[path] = _without_function(result.get(path, ""), function, path)
+        by_file.setdefault(f"tests/{file}.py", set()).add(function)
+    for path, functions in by_file.items():
+        result[path] = _without_functions(result.get(path, ""), functions, path)
     return result
 
 
-def _without_function(text: str, function: str, path: str) -> str:
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef) and node.name == function:
-            lines = text.splitlines(keepends=True)
-            begin = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
-            end = node.end_lineno or node.lineno
-            while end < len(lines) and not lines[end].strip():
-                end += 1
-            rest = "".join(lines[:begin] + lines[end:])
-            return rest.rstrip("\n") + "\n"
-    raise Mistake(f"Expected a test {function} in {path}, found none.")
+def _without_functions(text: str, functions: set[str], path: str) -> str:
+    lines = text.splitlines(keepends=True)
+    there = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    if missing := sorted(functions - set(there)):
+        raise Mistake(f"Expected a test {missing[0]} in {path}, found none.")
+    for node in sorted((there[name] for name in functions), key=lambda node: node.lineno, reverse=True):
+        begin = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
+        end = node.end_lineno or node.lineno
+        while end < len(lines) and not lines[end].strip():
+            end += 1
+        del lines[begin:end]
+    return "".join(lines).rstrip("\n") + "\n"
 
 
 def diff(before: Tree, after: Tree) -> str:

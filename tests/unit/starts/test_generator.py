@@ -15,6 +15,7 @@ from guardrails.policy import load_policy
 from guardrails.tree import Tree as Files
 from oomrl.errors import Mistake
 from oomrl.testing.starts import KINDS, generate
+from oomrl.testing.starts.generator import draw
 from oomrl.testing.starts.suite import coverage_shares
 from oomrl.testing.starts.tree import Edit, Setting, Tree, changed, diff, shipped_repository, without_tests
 
@@ -38,19 +39,19 @@ def test_there_are_many_kinds_of_fault() -> None:
 def test_a_seed_says_everything() -> None:
     assert generate(11) == generate(11)
     assert generate(11, "churn") == generate(11, "churn")
-    assert {generate(seed).kind for seed in range(200)} == set(KINDS)
+    assert {draw(seed)[0] for seed in range(200)} == set(KINDS)
 
 
 def test_seeds_differ() -> None:
-    made = [generate(seed) for seed in range(60)]
-    assert len({start.patch for start in made}) == 60
+    made = [generate(seed) for seed in range(30)]
+    assert len({start.patch for start in made}) == 30
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_varies(kind: str) -> None:
-    made = [generate(seed, kind) for seed in range(8)]
-    assert len({start.patch for start in made}) == 8
-    assert len({(start.constant, start.names, start.site, start.capital) for start in made}) >= 6
+    made = [generate(seed, kind) for seed in range(5)]
+    assert len({start.patch for start in made}) == 5
+    assert len({(start.constant, start.names, start.site, start.capital) for start in made}) >= 4
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -27,9 +27,9 @@ def blind_to_liquidity(chance: random.Random) -> Fault:
     what = "Orders and positions ignore what a name trades."
     share = between(chance, 0.5, 1.0)
     wide = between(chance, 20.0, 60.0, 1)
-    capital = millions(chance, 400, 900)
+    capital = millions(chance, 150, 500)
     market = (
-        *settings(reversal_weight=between(chance, 1.2, 2.0)),
+        *settings(reversal_weight=between(chance, 1.2, 2.0), cadence="daily"),
         source("liquidity", PARTICIPATION, PARTICIPATION.replace("parameters.max_participation", str(share))),
         source("liquidity", SESSIONS, SESSIONS.replace("parameters.max_sessions", "1")),
     )
@@ -51,10 +51,11 @@ def blind_to_liquidity(chance: random.Random) -> Fault:
 def illiquid_tail(chance: random.Random) -> Fault:
     names = identifiers(chance)
     what = "The least liquid names are ranked."
-    capital = millions(chance, 300, 700)
+    capital = millions(chance, 30, 90)
     blind = (
         source("liquidity", REACH, REACH.replace("max_participation *", "max_participation * 40.0 *")),
         source("liquidity", POSITION, POSITION.replace("parameters.max_position_volume", "20.0")),
+        *settings(reversal_weight=between(chance, 1.2, 2.0), cadence="daily"),
         source("liquidity", PARTICIPATION, PARTICIPATION.replace("parameters.max_participation", "1.0")),
     )
     if chance.random() < 0.5:

@@ -23,7 +23,7 @@ SIZING = "self.parameters.volatility_sizing"
 
 def churn(chance: random.Random) -> Fault:
     names = identifiers(chance)
-    daily = settings(cadence="daily", reversal_window=chance.randint(1, 2), reversal_weight=between(chance, 0.8, 1.2))
+    daily = settings(cadence="daily", reversal_window=1, reversal_weight=between(chance, 1.3, 2.2))
     if chance.random() < 0.5:
         share = between(chance, 0.02, 0.2)
         changes = (

@@ -43,12 +43,12 @@ def split_ignored(chance: random.Random) -> Fault:
 
 
 def stale_signal(chance: random.Random) -> Fault:
-    days = chance.randint(1, 3)
+    days = chance.randint(1, 2)
     names = identifiers(chance)
     late = names[0]
     what = f"Every signal is {days} session(s) older than it could be."
     rows = source("strategy", ROWS, ROWS.replace("+ 1", f"+ {1 + days}"))
-    heavy = settings(reversal_weight=between(chance, 1.2, 2.5))
+    heavy = settings(reversal_weight=between(chance, 0.6, 1.5), reversal_window=1, cadence="daily")
     if chance.random() < 0.5:
         recent = f"    change = returns.growth(history.level_before({late}), history.level_before(window + {late}))\n"
         changes = (
@@ -89,17 +89,21 @@ def wrong_horizon(chance: random.Random) -> Fault:
         line = MOMENTUM.replace("(skip)", "(min(skip, 1))").replace("(window)", f"({names[0]})")
         change = source("features", MOMENTUM, f"    {names[0]} = min(window, {window})\n" + line)
         what = f"Momentum is the return of the last {window} sessions."
-        heavy = settings(momentum_weight=between(chance, 2.0, 4.0))
+        heavy = settings(momentum_weight=between(chance, 2.0, 4.0), volatility_weight=0.5, cadence="daily")
         return Fault("features.momentum", window, names, (change, *heavy), what)
-    changes = settings(momentum_window=window + 10, momentum_skip=0, reversal_weight=between(chance, 0.0, 0.1))
+    weights = settings(momentum_weight=3.0, reversal_weight=between(chance, 0.0, 0.1), cadence="daily")
+    changes = (*settings(momentum_window=window + 10, momentum_skip=0), *weights)
     return Fault("strategy.toml", window + 10, (), changes, f"Momentum looks back {window + 10} sessions only.")
 
 
 def wrong_sign(chance: random.Random) -> Fault:
     names = identifiers(chance)
     factor = between(chance, 0.5, 2.0)
-    light = between(chance, 0.0, 0.3)
-    weights = settings(momentum_weight=light, volatility_weight=0.0, reversal_weight=between(chance, 1.5, 3.0))
+    light = between(chance, 0.0, 0.2)
+    reversal = settings(
+        reversal_weight=between(chance, 2.0, 4.0), reversal_window=chance.randint(2, 3), cadence="daily"
+    )
+    weights = (*settings(momentum_weight=light, volatility_weight=0.0), *reversal)
     if chance.random() < 0.5:
         order = via("selection", ORDER, f"{names[0]} = {factor} * total[candidates]", "-total[candidates]", names[0])
         return Fault("selection.select", factor, names, (order, *weights), "The worst scores are held.")
@@ -120,7 +124,7 @@ def rank_inverted(chance: random.Random) -> Fault:
     line = f"    {factor} = returns.rank({right}"
     changes = (via("ranks", line, f"{names[0]} = {wrong.format(weight)}", right, f"{names[0]}, "),)
     if factor == "reversal":
-        changes += settings(reversal_weight=between(chance, 1.5, 3.0))
+        changes += settings(reversal_weight=between(chance, 1.5, 2.5), reversal_window=3, cadence="daily")
     what = f"The rank of the factor {factor} is upside down."
     return Fault(f"ranks.score:{factor}", weight, names, changes, what)
 
@@ -162,14 +166,16 @@ def stale_universe(chance: random.Random) -> Fault:
 
 
 def noisy_volatility(chance: random.Random) -> Fault:
-    rows = chance.randint(2, 4)
+    rows = chance.randint(2, 3)
     names = identifiers(chance, 2)
     few, number = names
     latest = f"    {few} = history.changes[(history.count - 1 - np.arange({rows})) % history.changes.shape[0]]\n"
     changes = (
         source("features", KNOWN, f"{latest}    {number} = np.clip(observed, 1, {rows})\n{KNOWN}"),
         source("features", VOLATILITY, f"        volatility=volatility({few}, {number}),\n"),
-        *settings(volatility_sizing=between(chance, 1.6, 2.0), volatility_weight=2.0, cadence="daily"),
+        *settings(
+            volatility_sizing=between(chance, 1.8, 2.0), volatility_weight=3.0, keep_fraction=0.3, cadence="daily"
+        ),
     )
     what = f"Volatility is measured on {rows} returns, and sizes follow it every day."
     return Fault("features.measure", rows, names, changes, what)

@@ -104,7 +104,7 @@ def test_every_hunk_of_a_repair_has_one_place(kind: str, shipped: Tree, apply: C
 
 def test_faults_of_liquidity_state_a_large_capital() -> None:
     for kind in ("blind_to_liquidity", "illiquid_tail", "starved_orders"):
-        assert all(generate(seed, kind).capital >= 100_000_000 for seed in range(5))
+        assert all(generate(seed, kind).capital >= 30_000_000 for seed in range(5))
     assert generate(1, "churn").capital == 1_000_000
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from guardrails.acceptance import Worker
 from guardrails.environment import GateEnvironment
+from guardrails.mutation import Mutant
 from guardrails.policy import Policy
 from guardrails.runs import TestRun
 from guardrails.tree import Tree
@@ -33,8 +34,8 @@ class Bench(Protocol):
 
     def mutants(
         self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
-    ) -> tuple[int, int]:
-        """Mutate these lines; return how many mutants died by an assertion, and how many did not crash."""
+    ) -> Sequence[tuple[Mutant, str]]:
+        """Mutate these lines; return the mutants and how each ended: killed, crashed, survived or unreached."""
         ...
 
     def worker(self, tree: Tree, params: Mapping[str, Any]) -> AbstractContextManager[Worker]:

@@ -24,6 +24,7 @@ from guardrails.checks.named import function_lines, named_lines, skipped_bodies,
 from guardrails.checks.parameters import read_parameters
 from guardrails.checks.static import judge_static
 from guardrails.environment import GateEnvironment
+from guardrails.mutation import Mutant
 from guardrails.patch import changed_lines, judge_patch
 from guardrails.policy import PhaseName, Policy
 from guardrails.ro_lock import Anchors, seed_for
@@ -341,11 +342,10 @@ class _Gate:
     def judge_mutants(self) -> Outcome:
         rules, lines = self.policy.mutation, self.code_lines(function_lines)
         seed = seed_for(self.secret, self.seed, self.attempt, "mutants")
-        killed, total = (
-            self.ready().mutants(self.shown(self.tree()), lines, seed=seed, most=rules.most) if lines else (0, 0)
-        )
-        self.measured["mutation"] = {"killed": killed, "mutants": total}
-        return judge_mutants(killed, total, rules.minimum), self.measured["mutation"]
+        shown = self.shown(self.tree())
+        tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most) if lines else ()
+        self.measured["mutation"] = _mutation(tried, "no function of the package changed")
+        return judge_mutants([end for _, end in tried], rules.minimum), self.measured["mutation"]
 
     # -- new tests
 
@@ -381,12 +381,13 @@ class _Gate:
         near = [tree for tree in bad if any(tree.get(path) != self.base.get(path) for path in lines)] if sound else []
         killed = sum(bool(bench.test(self.shown(tree), only=sound).asserted) for tree in near)
         seed = seed_for(self.secret, self.seed, self.attempt, "references")
-        dead, total = 0, 0
+        tried: Sequence[tuple[Mutant, str]] = ()
         if lines and sound:
             most = self.policy.mutation.most
-            dead, total = bench.mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=sound)
-            found += judge_share("GR705", dead, total, rules.kill_share, "seeded mutants killed")
-        self.measured["mutation"] = {"killed": dead, "mutants": total, "bad": len(near), "bad_killed": killed}
+            tried = bench.mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=sound)
+            found += judge_mutants([end for _, end in tried], rules.kill_share, "GR705", spared=0)
+        why = "every new test claims a defect" if not sound else "the new tests name no function of the package"
+        self.measured["mutation"] = _mutation(tried, why) | {"bad": len(near), "bad_killed": killed}
         return found, {"good": len(good), "kept": kept, **self.measured["mutation"]}
 
     def keeps(self, run: TestRun, new: Collection[str]) -> bool:
@@ -420,3 +421,12 @@ class _Gate:
             evidence[judge.name] = dict(facts)
             found += judge_extra(judge.name, reason)
         return found, evidence
+
+
+def _mutation(tried: Sequence[tuple[Mutant, str]], why_none: str) -> dict[str, Any]:
+    """Return the figures of mutants, the survivors by place for whoever reviews, and why there were none."""
+    ends = [end for _, end in tried]
+    survivors = [vars(mutant) for mutant, end in tried if end in ("survived", "unreached")]
+    counts: dict[str, Any] = {"made": len(ends), "mutants": len(ends) - ends.count("crashed")}
+    counts |= {end: ends.count(end) for end in ("killed", "crashed", "survived", "unreached")}
+    return counts | ({"survivors": survivors} if ends else {"none": why_none})

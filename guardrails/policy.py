@@ -139,10 +139,14 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The least profile, and the limits of whatever runs inside."""
+    """The least profile, and the limits of whatever runs inside.
+
+    Processor seconds bound what is judged; `seconds` on the clock are for what only waits, and generous, so that a
+    busy machine refuses nothing.
+    """
 
     minimum: Literal["S2", "S3"] = "S2"
-    seconds: float = 120.0
+    seconds: float = 900.0
     cpu_seconds: int = 120
     memory_mb: int = 2_048
     processes: int = 32

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,6 +12,8 @@ from guardrails.verdict import Finding
 
 Line = int
 Arc = tuple[int, int]
+#: The share of mutants that must end without a crash for their deaths to say anything.
+LEAST_JUDGED = 0.25
 
 
 @dataclass(frozen=True)
@@ -93,14 +95,20 @@ def judge_share(code: str, done: int, total: int, least: float, what: str) -> li
     return [finding(code, "", 0, f"{done} of {total}", f"{least:.0%} of {what}")]
 
 
-def judge_mutants(killed: int, total: int, least: float) -> list[Finding]:
-    """Refuse too many survivors among the mutants of changed functions.
+def judge_mutants(ends: Sequence[str], least: float, code: str = "GR701", spared: int = 2) -> list[Finding]:
+    """Refuse too many survivors among mutants, each killed (by an assertion), crashed, survived or unreached.
 
-    One or two may be the same program said otherwise, so that few mutants are refused only where none died.
+    A crash is no kill, since a suite without assertions has crashes too, and no survival, since it shows; where
+    hardly any mutant was judged otherwise, nothing is known. `spared` survivors may be the same program said
+    otherwise, so that few mutants are refused only where none died.
     """
-    survived = total - killed
-    if survived > 2 or (killed == 0 and survived > 1):
-        return judge_share("GR701", killed, total, least, "mutants killed")
+    killed, judged = ends.count("killed"), len(ends) - ends.count("crashed")
+    if judged < len(ends) * LEAST_JUDGED:
+        expected = f"{LEAST_JUDGED:.0%} of mutants to end otherwise than by a crash"
+        return [finding(code, "", 0, f"{judged} of {len(ends)}", expected)]
+    survived = judged - killed
+    if survived > spared or (killed == 0 and survived > spared // 2):
+        return judge_share(code, killed, judged, least, "mutants killed")
     return []
 
 

@@ -93,20 +93,11 @@ class SandboxBench:
 
     def mutants(
         self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
-    ) -> tuple[int, int]:
-        """Return how many mutants died by an assertion of a test, and how many did not crash.
-
-        A crash is no kill, since a suite without assertions has crashes too, and no survival, since it shows.
-        """
-        _, ends = self.mutate(tree, lines, seed=seed, most=most, only=only)
-        return ends.count("killed"), len(ends) - ends.count("crashed")
-
-    def mutate(
-        self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
-    ) -> tuple[list[Mutant], list[str]]:
+    ) -> list[tuple[Mutant, str]]:
         """Return the mutants of these lines and how each ended: killed, crashed, survived or unreached."""
         chosen, planted = mutants(tree, lines, seed=seed, most=most)
-        return chosen, self.plant(tree, planted, [(mutant.path, mutant.line) for mutant in chosen], only=only)
+        ends = self.plant(tree, planted, [(mutant.path, mutant.line) for mutant in chosen], only=only)
+        return list(zip(chosen, ends, strict=True))
 
     def plant(
         self,
@@ -203,10 +194,10 @@ class SandboxBench:
                 TESTING,
                 readable=[place, TESTING],
                 tmp_bytes=self.policy.sandbox.tmp_mb << 20,
-                limits=self._limits(processes=PARALLEL + 2 if places else 1),
+                limits=self._limits(PARALLEL + 2 if places else 1, self.policy.sandbox.seconds),
             )
             try:
-                process.channel.settimeout(self.policy.sandbox.seconds)
+                process.channel.settimeout(self.policy.sandbox.seconds + 10)  # its supervisor ends it before
                 data = json.dumps(job).encode()
                 process.channel.sendall(len(data).to_bytes(4, "little") + data)
                 report = _report(process.channel.recv, nonce, root)
@@ -221,12 +212,13 @@ class SandboxBench:
             finally:
                 process.close()
 
-    def _limits(self, processes: int = 1) -> Limits:
+    def _limits(self, processes: int = 1, wall: float | None = None) -> Limits:
         rules = self.policy.sandbox
         return Limits(
             processes=processes,
             memory_bytes=rules.memory_mb << 20,
             cpu_seconds=rules.cpu_seconds,
+            wall_seconds=wall,
             file_bytes=rules.file_mb << 20,
             output_bytes=rules.output_bytes,
         )

@@ -114,7 +114,7 @@ def test_an_honest_repair_passes(policy: Policy, cache: dict[str, Any]) -> None:
 def test_wrong_untested_or_endless_code_is_refused(
     old: str, new: str, code: str, policy: Policy, cache: dict[str, Any]
 ) -> None:
-    short = replace(policy, sandbox=replace(policy.sandbox, seconds=8.0)) if code == "GR503" else policy
+    short = replace(policy, sandbox=replace(policy.sandbox, cpu_seconds=4)) if code == "GR503" else policy
     assert code in codes(judge(edit(old, new), short, cache))
 
 

@@ -83,7 +83,7 @@ def judge_facts(facts: dict[str, Any]) -> list[Finding]:
         "coverage": lambda: judge_coverage(run, facts.get("changed", {}), Coverage(total=0.6, per_file=0.6)),
         "probes": lambda: judge_probes([(path, line) for path, line in facts["unreached"]]),
         "share": lambda: judge_share(facts["code"], facts["done"], facts["total"], facts["least"], "cases"),
-        "mutants": lambda: judge_mutants(facts["killed"], facts["total"], 0.6),
+        "mutants": lambda: judge_mutants(facts["ends"], 0.6),
         "new": lambda: judge_new_tests(list(facts["outcomes"]), run, "test_defect_"),
         "steady": lambda: judge_steady([TestRun(outcomes) for outcomes in facts["runs"]]),
         "pair": lambda: judge_pair(facts["new"], "test_defect_"),

@@ -14,6 +14,7 @@ import pytest
 
 import guardrails
 from guardrails.gate import LAYERS, check
+from guardrails.mutation import Mutant
 from guardrails.policy import Acceptance
 from guardrails.runs import TestRun
 from guardrails.tree import Tree
@@ -48,7 +49,7 @@ class FakeBench:
     failing: Mapping[str, str] = field(default_factory=dict)
     uncovered: frozenset[int] = frozenset()
     lies: tuple[tuple[str, int], ...] = ()
-    dead: tuple[int, int] = (9, 10)
+    dead: tuple[int, int, int] = (9, 10, 12)
     unsteady: bool = False
     seen: list[str] = field(default_factory=list)
 
@@ -84,10 +85,12 @@ class FakeBench:
         seed: int,
         most: int,
         only: Sequence[str] = (),
-    ) -> tuple[int, int]:
+    ) -> list[tuple[Mutant, str]]:
         self.seen.append("mutants")
         assert 8 in lines[SIGNAL]
-        return self.dead
+        killed, judged, made = self.dead
+        ends = ["killed"] * killed + ["survived"] * (judged - killed) + ["crashed"] * (made - judged)
+        return [(Mutant(SIGNAL, 8, "operator", "last - first", f"last + {at}"), end) for at, end in enumerate(ends)]
 
     @contextmanager
     def worker(self, tree: Tree, params: Mapping[str, Any]) -> Iterator[Momentum]:
@@ -124,7 +127,8 @@ def test_a_good_patch_passes_every_stage() -> None:
     verdict = judge(FakeBench())
     assert verdict.findings == () and verdict.allowed
     assert set(statuses(verdict).values()) == {"pass"}
-    assert verdict.coverage["statements"] == 1.0 and verdict.mutation == {"killed": 9, "mutants": 10}
+    assert verdict.coverage["statements"] == 1.0 and verdict.mutation["killed"] == 9
+    assert (verdict.mutation["made"], verdict.mutation["mutants"], verdict.mutation["crashed"]) == (12, 10, 2)
     assert verdict.sandbox == {"profile": "S3", "canaries": {"udp": "blocked"}}
 
 
@@ -140,7 +144,9 @@ def test_a_good_patch_passes_every_stage() -> None:
         (FakeBench(uncovered=frozenset({1, 2, 3})), "GR510", "coverage"),
         (FakeBench(strategy=ByDate), "GR602", "hidden"),
         (FakeBench(lies=((SIGNAL, 8),)), "GR512", "probes"),
-        (FakeBench(dead=(1, 10)), "GR701", "mutants"),
+        (FakeBench(dead=(1, 10, 10)), "GR701", "mutants"),
+        (FakeBench(dead=(0, 0, 8)), "GR701", "mutants"),
+        (FakeBench(dead=(1, 1, 8)), "GR701", "mutants"),
     ],
 )
 def test_each_stage_refuses_and_the_rest_is_skipped(bench: FakeBench, code: str, stage: str) -> None:
@@ -159,7 +165,7 @@ def test_the_cheapest_stage_comes_first() -> None:
 
 
 def test_nothing_is_skipped_where_all_findings_are_wanted() -> None:
-    bench = FakeBench(dead=(0, 10), lies=((SIGNAL, 8),))
+    bench = FakeBench(dead=(0, 10, 10), lies=((SIGNAL, 8),))
     verdict = judge(bench, EDIT.replace(b"2.0 * first", b"2.0 * first  # noqa"), stop_at_first_refusal=False)
     assert codes(verdict) == {"GR230", "GR512", "GR701"} and "skipped" not in statuses(verdict).values()
 
@@ -204,7 +210,21 @@ def test_a_tests_patch_is_cross_validated() -> None:
     assert judge(FakeBench(), SOUND, "tests").allowed
     assert codes(judge(FakeBench(), TESTS.replace(b"test_defect_of_the_loss", b"test_odd"), "tests")) == {"GR708"}
     assert codes(judge(FakeBench(unsteady=True), SOUND, "tests")) == {"GR706"}
-    assert codes(judge(FakeBench(dead=(1, 10)), SOUND, "tests")) == {"GR705"}
+    assert codes(judge(FakeBench(dead=(1, 10, 10)), SOUND, "tests")) == {"GR705"}
+    assert codes(judge(FakeBench(dead=(0, 0, 8)), SOUND, "tests")) == {"GR705"}
+
+
+def test_survivors_are_named_to_the_reviewer_alone() -> None:
+    verdict = judge(FakeBench(dead=(1, 4, 4)))
+    [first, *_] = verdict.mutation["survivors"]
+    assert first == {"path": SIGNAL, "line": 8, "kind": "operator", "before": "last - first", "after": "last + 1"}
+    assert len(verdict.mutation["survivors"]) == 3
+    assert codes(verdict) == {"GR701"} and "last +" not in json.dumps(verdict.proposer_view())
+
+
+def test_where_there_are_no_mutants_the_verdict_says_why() -> None:
+    verdict = judge(FakeBench(), TESTS, "tests")
+    assert verdict.mutation["made"] == 0 and verdict.mutation["none"] == "every new test claims a defect"
 
 
 def test_a_pair_is_judged_on_the_tree_after_its_tests() -> None:

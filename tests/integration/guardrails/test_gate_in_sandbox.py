@@ -2,61 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from guardrails.bench import NoBench, open_bench
-from guardrails.environment import GateEnvironment
 from guardrails.gate import check
-from guardrails.policy import Coverage, Mutation, Policy, Protected, Sandbox
-from guardrails.tree import Tree
+from guardrails.policy import Policy
 from guardrails.verdict import Verdict
+from tests.integration.guardrails import whole_gate
+from tests.integration.guardrails.whole_gate import HERE, PATCHES, edit, tree
 
 pytestmark = pytest.mark.slow
-HERE = GateEnvironment(Path(sys.executable), Path(sys.executable))
-SIGNAL = '''"""A signal."""
-
-
-def change(first, last):
-    """Return the change, at most 10."""
-    gap = last - first
-    if gap > 10.0:
-        return 10.0
-    return gap
-
-
-def ratio(first, last):
-    """Return the ratio."""
-    return first / last
-'''
-LOCKED = """import pytest
-
-from strategy.signal import change, ratio
-
-
-def test_change():
-    assert change(1.0, 3.0) == 2.0
-    assert change(1.0, 30.0) == 10.0
-    assert change(1.0, 11.0) == 10.0
-
-
-@pytest.mark.parametrize(("a", "b", "c"), [(6.0, 3.0, 2.0), (1.0, 4.0, 0.25)])
-def test_ratio(a, b, c):
-    assert ratio(a, b) == c
-"""
 
 
 @pytest.fixture(scope="module")
 def policy() -> Policy:
-    from tests.unit.guardrails import small
-
-    made = replace(small.policy(), protected=Protected(), bounds={})
-    made = replace(made, layout=replace(made.layout, parameters=""), coverage=Coverage(probes=5))
-    return replace(made, mutation=Mutation(minimum=0.6, most=12), sandbox=Sandbox(seconds=60.0))
+    return whole_gate.policy()
 
 
 @pytest.fixture(scope="module")
@@ -68,23 +31,6 @@ def cache(policy: Policy) -> dict[str, Any]:
     return {}
 
 
-def tree() -> Tree:
-    files = {
-        "src/strategy/__init__.py": '"""The strategy."""\n',
-        "src/strategy/signal.py": SIGNAL,
-        "tests/test_signal.py": LOCKED,
-        "baseline/references/good/plain/src/strategy/signal.py": SIGNAL.replace("gap > 10.0", "gap >= 10.0"),
-        "baseline/references/bad/flat/src/strategy/signal.py": SIGNAL.replace("return gap", "return 0.0"),
-    }
-    return Tree({path: text.encode() for path, text in files.items()})
-
-
-def edit(old: str, new: str) -> bytes:
-    lines = [f"-{line}" for line in old.split("\n")] + [f"+{line}" for line in new.split("\n")]
-    body = "\n".join(lines)
-    return f"--- a/src/strategy/signal.py\n+++ b/src/strategy/signal.py\n@@ @@\n{body}\n".encode()
-
-
 def judge(patch: bytes, policy: Policy, cache: dict[str, Any], **more: Any) -> Verdict:
     return check(tree(), patch, more.pop("phase", "logic"), policy, environment=HERE, cache=cache, **more)
 
@@ -94,28 +40,18 @@ def codes(verdict: Verdict) -> set[str]:
 
 
 def test_an_honest_repair_passes(policy: Policy, cache: dict[str, Any]) -> None:
-    verdict = judge(
-        edit("    if gap > 10.0:\n        return 10.0\n    return gap", "    return min(gap, 10.0)"), policy, cache
-    )
+    verdict = judge(edit(*PATCHES["honest"]), policy, cache)
     assert verdict.findings == () and verdict.allowed
     assert verdict.sandbox["profile"] in ("S2", "S3") and all(verdict.sandbox["canaries"].values())
     assert verdict.coverage["statements"] == 1.0 and verdict.mutation["mutants"] > 0
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "code"),
-    [
-        ("    gap = last - first", "    gap = last - first + 0.5", "GR501"),
-        ("    return first / last", "    if first > 1e6:\n        return 0.0\n    return first / last", "GR511"),
-        ("    return first / last", "    while first:\n        first = 1.0\n    return first / last", "GR503"),
-        ("    return first / last", "    rows = [0] * 10_000_000_000\n    return first / last", "GR501"),
-    ],
+    ("name", "code"), [("wrong", "GR501"), ("untested", "GR511"), ("endless", "GR503"), ("greedy", "GR501")]
 )
-def test_wrong_untested_or_endless_code_is_refused(
-    old: str, new: str, code: str, policy: Policy, cache: dict[str, Any]
-) -> None:
+def test_wrong_untested_or_endless_code_is_refused(name: str, code: str, policy: Policy, cache: dict[str, Any]) -> None:
     short = replace(policy, sandbox=replace(policy.sandbox, cpu_seconds=4)) if code == "GR503" else policy
-    assert code in codes(judge(edit(old, new), short, cache))
+    assert code in codes(judge(edit(*PATCHES[name]), short, cache))
 
 
 def test_a_raise_planted_where_tests_look_away_is_noticed(policy: Policy, cache: dict[str, Any]) -> None:

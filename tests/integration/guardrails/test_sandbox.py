@@ -1,5 +1,6 @@
 """Each combination of user (this one, an ordinary one) and profile holds the same."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -15,7 +16,8 @@ from guardrails.sandbox.launch import ENVIRONMENT
 from tests.integration.guardrails.scenarios import ROOT, SCENARIOS
 
 CANARIES = ROOT / "guardrails" / "sandbox" / "canaries.py"
-NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
+SMALL = "unit/guardrails/small.py"
+NOBODY = [shutil.which("setpriv") or "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
 PROFILES = [
     pytest.param(
         "S3", marks=pytest.mark.skipif(shutil.which("bwrap") is None, reason="S3 needs bubblewrap: install it")
@@ -44,7 +46,22 @@ def interpreter_of_nobody() -> str | None:
     return None
 
 
-def as_nobody(*command: str) -> subprocess.CompletedProcess[str]:
+def environment_with_pytest(python: str, place: Path) -> str:
+    """Make a virtual environment of an ordinary user's interpreter, with what the gate runs."""
+    version = subprocess.run([python, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True)
+    if version.stdout.strip() != str(sys.version_info[:2]):
+        pytest.skip("SKIPPED LOUDLY: the interpreter that an ordinary user may start is of another version")
+    subprocess.run([python, "-m", "venv", "--without-pip", str(place)], check=True)
+    [packages] = (place / "lib").glob("python*/site-packages")
+    for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "coverage", "unidiff"):
+        [source] = importlib.util.find_spec(name).submodule_search_locations
+        shutil.copytree(source, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(importlib.util.find_spec("py").origin, packages)
+    subprocess.run(["chmod", "-R", "a+rX", str(place)], check=True)
+    return str(place / "bin" / "python")
+
+
+def as_nobody(*command: str, path: str = os.environ["PATH"]) -> subprocess.CompletedProcess[str]:
     python = interpreter_of_nobody()
     if os.geteuid() != 0:
         pytest.skip("the tests run as an ordinary user already")
@@ -54,11 +71,13 @@ def as_nobody(*command: str) -> subprocess.CompletedProcess[str]:
         Path(place).chmod(0o755)
         ignore = shutil.ignore_patterns("__pycache__", "attacks")
         shutil.copytree(ROOT / "guardrails", Path(place, "guardrails"), ignore=ignore)
-        there = Path(place, "tests", "integration", "guardrails")
-        there.mkdir(parents=True)
-        shutil.copy(ROOT / "tests" / "integration" / "guardrails" / "scenarios.py", there)
+        for name in ("integration/guardrails/scenarios.py", "integration/guardrails/whole_gate.py", SMALL):
+            Path(place, "tests", name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / "tests" / name, Path(place, "tests", name))
         subprocess.run(["chmod", "-R", "a+rX", place], check=True)
-        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": place, "PYTHONDONTWRITEBYTECODE": "1"}
+        if "tests.integration.guardrails.whole_gate" in command:
+            python = environment_with_pytest(python, Path(place, "venv"))
+        environment = {"PATH": path, "PYTHONPATH": place, "PYTHONDONTWRITEBYTECODE": "1"}
         return subprocess.run([*NOBODY, python, *command], capture_output=True, text=True, env=environment, cwd="/")
 
 
@@ -73,6 +92,35 @@ def test_it_holds(name, profile):
 def test_it_holds_for_an_ordinary_user(name, profile):
     done = as_nobody("-m", "tests.integration.guardrails.scenarios", name, profile)
     assert done.returncode == 0, done.stderr
+
+
+def as_this_user(*command: str, path: str = os.environ["PATH"]) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.parametrize("start", [as_this_user, as_nobody])
+@pytest.mark.parametrize("bubblewrap", [True, False])
+def test_the_whole_gate_judges_alike_for_each_user_with_and_without_bubblewrap(start, bubblewrap):
+    """Where it is weaker it says so, and where the policy asks for more than there is it judges nothing."""
+    if bubblewrap and shutil.which("bwrap") is None:
+        pytest.skip("S3 needs bubblewrap: install it")
+    path, profile = (os.environ["PATH"], "S3") if bubblewrap else ("/nonexistent", "S2")
+
+    def judged(minimum, patch):
+        done = start("-m", "tests.integration.guardrails.whole_gate", minimum, patch, path=path)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    honest = judged("S2", "honest")
+    assert honest["allowed"] and honest["held"] and honest["profile"] == profile, str(honest)
+    for patch, code in (("wrong", "GR501"), ("untested", "GR511"), ("greedy", "GR501")):
+        verdict = judged("S2", patch)
+        assert verdict["decision"] == "refuse" and code in verdict["codes"] and verdict["profile"] == profile
+    strict = judged("S3", "honest")
+    assert strict["allowed"] == bubblewrap
+    assert bubblewrap or (strict["decision"], strict["codes"], strict["profile"]) == ("error", ["GR901"], "none")
+    assert bubblewrap or "was S2" in strict["reasons"][0]
 
 
 def test_the_canaries_are_real_attacks():

@@ -65,7 +65,7 @@ def test_up_and_down_and_up_again(place: str) -> None:  # noqa: F811
     engine.dispose()
 
 
-@pytest.mark.parametrize("revision", ["0001"])
+@pytest.mark.parametrize("revision", ["0001", "0002"])
 def test_an_upgrade_from_an_older_schema_keeps_every_row(place: str, revision: str) -> None:  # noqa: F811
     with Store.open(place) as store:
         fill(store)

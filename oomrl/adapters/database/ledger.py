@@ -62,7 +62,7 @@ class Ledger:
         """Return one line, None where there is none."""
         query = select(ledger).where(ledger.c.run_id == self._runs.key(run), ledger.c.key == key)
         row = self._connection.execute(query).one_or_none()
-        return None if row is None else _entry(row)
+        return None if row is None else entry_of(row)
 
     def entries(
         self, run: str, after: date | None = None, until: date | None = None, kinds: Sequence[Kind] = ()
@@ -75,7 +75,7 @@ class Ledger:
             query = query.where(ledger.c.day > after)
         if until is not None:
             query = query.where(ledger.c.day <= until)
-        return [_entry(row) for row in self._connection.execute(query.order_by(ledger.c.day, ledger.c.key))]
+        return [entry_of(row) for row in self._connection.execute(query.order_by(ledger.c.day, ledger.c.key))]
 
     def cash(self, run: str, book: Book = Book.ECONOMIC) -> Decimal:
         """Return the cash of a book: all lines for the economic one, those of both books for the broker's."""
@@ -90,7 +90,7 @@ def _nearest(price: Decimal) -> int:
     return scaled(price.quantize(Decimal(1).scaleb(-SHARES)), SHARES)
 
 
-def _entry(row: Row[tuple[object, ...]]) -> Entry:
+def entry_of(row: Row[tuple[object, ...]]) -> Entry:
     return Entry(
         key=row.key,
         day=row.day,

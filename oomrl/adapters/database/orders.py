@@ -207,17 +207,19 @@ class OrderBook:
         """Return one order, None where there is none."""
         query = self._orders(run).where(orders.c.client_order_id == client_order_id)
         row = self._connection.execute(query).one_or_none()
-        return None if row is None else _order(row)
+        return None if row is None else order_of(row)
 
     def decided_on(self, run: str, day: date) -> list[StoredOrder]:
         """Return the orders of one decision, in the order in which they are worked."""
         query = self._orders(run).where(orders.c.decided_on == day).order_by(orders.c.position)
-        return [_order(row) for row in self._connection.execute(query)]
+        return [order_of(row) for row in self._connection.execute(query)]
 
     def open(self, run: str) -> list[StoredOrder]:
         """Return the orders that may still trade, oldest first."""
         query = self._orders(run).where(orders.c.state.not_in([state.value for state in FINAL_STATES]))
-        return [_order(row) for row in self._connection.execute(query.order_by(orders.c.decided_on, orders.c.position))]
+        return [
+            order_of(row) for row in self._connection.execute(query.order_by(orders.c.decided_on, orders.c.position))
+        ]
 
     def fills(self, run: str, after: date | None = None, until: date | None = None) -> list[StoredFill]:
         """Return the fills with after < day <= until, by day, order and sequence."""
@@ -227,7 +229,7 @@ class OrderBook:
         if until is not None:
             query = query.where(fills.c.day <= until)
         query = query.order_by(fills.c.day, fills.c.client_order_id, fills.c.sequence)
-        return [_fill(row) for row in self._connection.execute(query)]
+        return [fill_of(row) for row in self._connection.execute(query)]
 
     def events(self, run: str, client_order_id: str) -> list[OrderEvent]:
         """Return what is known of one order, oldest first."""
@@ -251,7 +253,7 @@ class OrderBook:
         return select(orders).where(orders.c.run_id == self._runs.key(run))
 
 
-def _order(row: Row[tuple[object, ...]]) -> StoredOrder:
+def order_of(row: Row[tuple[object, ...]]) -> StoredOrder:
     return StoredOrder(
         client_order_id=row.client_order_id,
         decided_on=row.decided_on,
@@ -268,7 +270,7 @@ def _order(row: Row[tuple[object, ...]]) -> StoredOrder:
     )
 
 
-def _fill(row: Row[tuple[object, ...]]) -> StoredFill:
+def fill_of(row: Row[tuple[object, ...]]) -> StoredFill:
     return StoredFill(
         client_order_id=row.client_order_id,
         sequence=row.sequence,

@@ -25,9 +25,13 @@ from oomrl.adapters.database.engine import open_engine
 from oomrl.adapters.database.jobs import Jobs, Leases
 from oomrl.adapters.database.ledger import Ledger
 from oomrl.adapters.database.losses import Losses
+from oomrl.adapters.database.notices import Notices
 from oomrl.adapters.database.orders import OrderBook
+from oomrl.adapters.database.people import People
 from oomrl.adapters.database.prompts import Prompts
 from oomrl.adapters.database.proposals import Proposals
+from oomrl.adapters.database.reading import Reading
+from oomrl.adapters.database.remarks import Remarks
 from oomrl.adapters.database.runs import Runs
 from oomrl.adapters.database.sessions import Sessions
 from oomrl.errors import Halt, Mistake
@@ -50,6 +54,10 @@ class Work:
         self.attestations = Attestations(connection)
         self.jobs = Jobs(connection, self.runs)
         self.leases = Leases(connection)
+        self.people = People(connection)
+        self.remarks = Remarks(connection, self.runs)
+        self.notices = Notices(connection)
+        self.reading = Reading(connection, self.runs)
 
 
 class Store:

@@ -161,6 +161,7 @@ fills = Table(
     Column("spread", Double),
     Column("impact", Double),
     ForeignKeyConstraint(["run_id", "client_order_id"], ["orders.run_id", "orders.client_order_id"]),
+    Index(None, "run_id", "day"),
     sqlite_with_rowid=False,
 )
 
@@ -178,6 +179,8 @@ ledger = Table(
     Column("price", Exact(SHARES)),
     Column("client_order_id", String(128)),
     Column("note", Text, nullable=False),
+    # The newest lines first, for people.
+    Index(None, "run_id", "day"),
     sqlite_with_rowid=False,
 )
 
@@ -265,6 +268,8 @@ proposals = Table(
     Column("at", Utc, nullable=False),
     ForeignKeyConstraint(["run_id", "diagnostic"], ["diagnostics.run_id", "diagnostics.id"]),
     UniqueConstraint("run_id", "diagnostic", "attempt", "digest"),
+    Index(None, "run_id", "status", "at"),
+    Index(None, "run_id", "at"),
 )
 
 verdicts = Table(
@@ -361,4 +366,126 @@ leases = Table(
     Column("holder", String(200), nullable=False),
     Column("term", BigInteger, nullable=False),
     Column("until", Utc, nullable=False),
+)
+
+# What people are, say and do. Secrets are kept as digests alone.
+
+users = Table(
+    "users",
+    metadata,
+    Column("name", String(80), primary_key=True),
+    Column("role", String(16), nullable=False),
+    Column("password", String(200), nullable=False),
+    Column("made_at", Utc, nullable=False),
+    Column("active", Boolean, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("locked_until", Utc),
+)
+
+logins = Table(
+    "logins",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("user", String(80), ForeignKey("users.name"), nullable=False, index=True),
+    Column("csrf", String(64), nullable=False),
+    Column("made_at", Utc, nullable=False),
+    Column("seen_at", Utc, nullable=False),
+    Column("expires_at", Utc, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("user", String(80), ForeignKey("users.name"), nullable=False, index=True),
+    Column("digest", String(64), nullable=False),
+    Column("label", String(80), nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("made_at", Utc, nullable=False),
+    Column("expires_at", Utc, nullable=False),
+    Column("revoked_at", Utc),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("user", String(80), nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("by", String(80), nullable=False),
+    Column("made_at", Utc, nullable=False),
+    Column("expires_at", Utc, nullable=False),
+    Column("used_at", Utc),
+)
+
+looks = Table(
+    "looks",
+    metadata,
+    _run(),
+    Column("proposal", String(64), primary_key=True),
+    Column("person", String(200), primary_key=True),
+    Column("digest", String(64), primary_key=True),
+    Column("at", Utc, nullable=False),
+    ForeignKeyConstraint(["run_id", "proposal"], ["proposals.run_id", "proposals.id"]),
+)
+
+remarks = Table(
+    "remarks",
+    metadata,
+    _run(),
+    Column("id", String(64), primary_key=True),
+    Column("proposal", String(64), nullable=False),
+    Column("author", String(200), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("path", String(400), nullable=False),
+    Column("line", Integer, nullable=False),
+    Column("side", String(4), nullable=False),
+    Column("blocking", Boolean, nullable=False),
+    Column("severity", String(16), nullable=False),
+    Column("resolution", String(16), nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("resolved_by", String(200), nullable=False),
+    Column("resolved_at", Utc),
+    ForeignKeyConstraint(["run_id", "proposal"], ["proposals.run_id", "proposals.id"]),
+    Index(None, "run_id", "proposal"),
+)
+
+freezes = Table(
+    "freezes",
+    metadata,
+    _run(),
+    Column("id", String(64), primary_key=True),
+    Column("first", Date, nullable=False),
+    Column("last", Date, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("by", String(200), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("lifted_at", Utc),
+    Column("lifted_by", String(200), nullable=False),
+)
+
+acts = Table(
+    "acts",
+    metadata,
+    Column("sequence", Key, primary_key=True),
+    Column("at", Utc, nullable=False),
+    Column("who", String(200), nullable=False),
+    Column("how", String(16), nullable=False),
+    Column("act", String(32), nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("address", String(64), nullable=False),
+    Index(None, "subject"),
+)
+
+notices = Table(
+    "notices",
+    metadata,
+    Column("key", String(200), primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("sent_at", Utc),
 )

@@ -19,7 +19,7 @@ from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.gate import StrategyGate
 from oomrl.adapters.proposer import AgentProposer, make_model
 from oomrl.adapters.repository import Repository
-from oomrl.adapters.reviewer import AutomaticReviews, PersonReviews
+from oomrl.adapters.reviewer import StoredReviews
 from oomrl.adapters.starts import start_tree
 from oomrl.adapters.strategies import Deployed, Workers, configuration
 from oomrl.domain import capital, loss
@@ -132,6 +132,11 @@ def thresholds_of(settings: Settings) -> capital.Thresholds:
     return capital.Thresholds(of("principal"), of("drawdown"))
 
 
+def reward_friction_of(settings: Settings) -> capital.Friction:
+    chosen = settings.reward
+    return capital.Friction(chosen.fixed, chosen.impact, capital.Impact(chosen.form), capital.Norm(chosen.norm))
+
+
 def terms_of(settings: Settings) -> Terms:
     """Return the terms on which replays trade: those of the simulated account itself."""
     return Terms(
@@ -203,7 +208,13 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     strategies = Deployed(repository, workers, clock.now)
     account = Account(limits=terms.limits, rules=terms.rules, cadence=configured.cadence)
     account.endow([endowment])
-    judge = Judge(thresholds_of(settings), loss.Rules(), capital.found(begin, settings.account.endowment))
+    judge = Judge(
+        thresholds_of(settings),
+        loss.Rules(assumed_friction_bps=settings.friction.assumed_bps),
+        capital.found(begin, settings.account.endowment),
+        friction=reward_friction_of(settings),
+        penalty=settings.reward.penalty,
+    )
     judge.symbols = account.observed.roster.symbols
     proposer = AgentProposer(
         run,
@@ -215,6 +226,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         masked=not asked.unmasked,
         seed=asked.seed,
         capital=float(settings.account.endowment),
+        compute=settings.account.compute_endowment,
     )
     counterfactual = Counterfactual(tape, workers, terms)
     secret = hashlib.sha256(f"oomrl/judge/{asked.seed}".encode()).digest()
@@ -234,7 +246,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         strategies=strategies,
         proposer=proposer,
         gate=gate,
-        reviewer=AutomaticReviews(repository, clock.now) if settings.loop.reviewer == "auto" else PersonReviews(),
+        reviewer=StoredReviews(run, store, repository, clock.now, automatic=settings.loop.reviewer == "auto"),
         watcher=_Ticking(watcher, clock),
     )
     return Assembled(

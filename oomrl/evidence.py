@@ -16,6 +16,9 @@ from oomrl.domain.attribution import ORDER_PARTS, PARTS
 from oomrl.domain.causes import NameRecord, Role, Site
 from oomrl.domain.diagnostic import LogLine
 from oomrl.domain.market import Floats, Ints
+from oomrl.domain.observed import Bar
+from oomrl.domain.signal import Declared, SignalFacts, growth_of, signal_facts
+from oomrl.domain.trading import TargetPortfolio
 
 #: What a module is for, by the words that its name holds. A strategy of another layout keeps its own words.
 ROLES: Mapping[str, Role] = {
@@ -110,6 +113,25 @@ def costly_orders(window: Sequence[SessionRecord], most: int = 40) -> list[LogLi
             lines.append((float(cost[row]), line))
         lines = sorted(lines, key=lambda pair: -pair[0])[:most]
     return [line for _, line in lines]
+
+
+def signal_of(
+    records: Iterable[SessionRecord], bars: Sequence[Bar], symbols: Sequence[str], parameters: Mapping[str, object]
+) -> SignalFacts | None:
+    """Compare the targets that were decided with the declared signal; None where nothing can be said."""
+    declared = Declared.read(parameters)
+    if declared is None:
+        return None
+    place = {bar.day: number for number, bar in enumerate(bars)}
+    rows = {symbol: number for number, symbol in enumerate(symbols)}
+    decisions = []
+    for record in records:
+        if record.day in place and isinstance(record.decision, TargetPortfolio):
+            weights = np.zeros(len(symbols))
+            for symbol, weight in record.decision.weights.items():
+                weights[rows[symbol]] = weight
+            decisions.append((place[record.day], weights))
+    return signal_facts(decisions, growth_of([b.returns for b in bars], [b.present for b in bars]), declared)
 
 
 def sites_of(tree: Mapping[str, bytes]) -> tuple[Site, ...]:

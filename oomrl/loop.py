@@ -7,7 +7,7 @@ so that a kill at any instruction loses nothing and repeats nothing. No transact
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from oomrl.domain.account import Account, SessionRecord
@@ -15,6 +15,7 @@ from oomrl.domain.loss import Loss
 from oomrl.domain.market import Session
 from oomrl.domain.records import (
     Act,
+    CapitalEvent,
     Deployment,
     DeploymentKind,
     Proposal,
@@ -25,7 +26,7 @@ from oomrl.domain.records import (
 )
 from oomrl.domain.trading import Hold, TargetPortfolio
 from oomrl.errors import StrategyFailure
-from oomrl.judging import Judge, resumed_by
+from oomrl.judging import Judge, resumed_by, rolled_back
 from oomrl.ports import Broker, Market, StrategyWorker
 from oomrl.stages import Facts, Gate, Planned, Proposer, Reviewer, Strategies, Waiting, Watcher
 
@@ -78,7 +79,7 @@ class Loop:
             for session in self.market.sessions(until=until):
                 if self.rules.from_day is not None and session.day < self.rules.from_day:
                     self.broker.collect(session)
-                    self.account.observe(session)
+                    self.judge.observe(self.account.observe(session))
                     continue
                 record = self.close(session, known=session.day <= closed)
                 if session.day <= closed:
@@ -104,14 +105,15 @@ class Loop:
         if known:
             self.facts.verify(record)
         else:
-            self.facts.save_close(record, session, self.judge.capital, loss)
+            self.facts.save_close(record, session, self.judge, loss)
         self.watcher.closed(record, self.judge.capital, loss)
         return record
 
     # -- diagnose, propose, gate, review, deploy, watch
 
     def repair(self, session: Session) -> Waiting | None:
-        """Carry every open diagnostic as far as it goes; say what it waits for."""
+        """Undo what must be undone, then carry every open diagnostic as far as it goes; say what it waits for."""
+        self.watch(session)
         for loss in self.judge.losses:
             if not self.facts.diagnosed(loss):
                 self.diagnose(loss)
@@ -119,14 +121,19 @@ class Loop:
             waiting = self._attempts(diagnostic, session)
             if waiting is not None:
                 return waiting
-        self.watch(session)
         return None
 
     def diagnose(self, loss: Loss) -> None:
-        """Explain a loss. One that the strategy merely shared with the market is recorded and demands no patch."""
+        """Explain a loss. What the strategy merely shared with the market, or a rollback undid, demands no patch."""
         diagnostic = self.proposer.diagnose(loss, self.judge, self.revision)
+        if self._undone(loss):
+            diagnostic = replace(diagnostic, status="rolled_back")
         self.facts.save_diagnostic(diagnostic)
         self.watcher.diagnosed(loss, diagnostic)
+
+    def _undone(self, loss: Loss) -> bool:
+        last = self.facts.deployments()[-1]
+        return last.kind is DeploymentKind.ROLLBACK and loss.day <= last.day
 
     def _attempts(self, diagnostic: StoredDiagnostic, session: Session) -> Waiting | None:
         for attempt in range(1, self.rules.attempts + 1):
@@ -138,7 +145,7 @@ class Loop:
             verdict = self.facts.verdict(proposal) or self._judge(proposal, session)
             if verdict.outcome != "pass":
                 continue
-            review = self.facts.review(proposal) or self._review(proposal, verdict)
+            review = self._review(proposal, verdict)
             if isinstance(review, Waiting):
                 return review
             if review.act is Act.APPROVE:
@@ -160,7 +167,7 @@ class Loop:
         return verdict
 
     def _review(self, proposal: Proposal, verdict: StoredVerdict) -> Review | Waiting:
-        review = self.reviewer.review(proposal, verdict)
+        review = self.reviewer.review(proposal, verdict, self.revision)
         if review is None:
             return Waiting("review", proposal.id)
         self.facts.save_review(review)
@@ -174,17 +181,24 @@ class Loop:
             self.facts.save_deployment(kind, revision, proposal.base_revision, session.day, proposal.id, reason)
         )
         if self.judge.halted_by_failure:
-            event = resumed_by(review, session.day)
-            self.facts.save_capital_event(event)
-            self.judge.act(event)
+            self._resume(resumed_by(review, session.day))
 
     def watch(self, session: Session) -> None:
-        """Roll back a deployment that its tripwires condemn."""
-        reason = self.watcher.tripwire(self.facts.deployments()[-1], self.judge)
-        if reason is not None:
-            revision = self.strategies.rollback(self.revision, reason)
-            kind = DeploymentKind.ROLLBACK
-            self._switch(self.facts.save_deployment(kind, revision, self.revision, session.day, "", reason))
+        """Roll back a deployment that its tripwires condemn; a failure of its own no longer halts the one before."""
+        watched = self.facts.watched()
+        trip = None if watched is None else self.judge.tripwire(watched)
+        if trip is None:
+            return
+        undone, reason = self.revision, f"{trip.wire.value}: {trip.evidence}"
+        revision = self.strategies.rollback(undone, reason)
+        made = self.facts.save_deployment(DeploymentKind.ROLLBACK, revision, undone, session.day, "", reason)
+        self._switch(made)
+        if self.judge.halted_by_failure:
+            self._resume(rolled_back(made))
+
+    def _resume(self, event: CapitalEvent) -> None:
+        self.facts.save_capital_event(event)
+        self.judge.act(event)
 
     # -- trade
 

@@ -33,7 +33,8 @@ class FrictionSettings(Section):
 
     Half-spread in basis points of the price, impact as coefficient * daily volatility * sqrt(shares / session
     volume), commission in dollars a share, the regulatory fees of sales as a share of the amount (SEC) and in
-    dollars a share (TAF).
+    dollars a share (TAF). `assumed_bps` is what the strategy or its owner takes trading to cost, one side in basis
+    points: friction that stays above it is a loss of its own kind.
     """
 
     half_spread_bps: float = Field(2.0, ge=0, le=1_000)
@@ -42,6 +43,20 @@ class FrictionSettings(Section):
     sec_fee_rate: float = Field(0.0000278, ge=0, le=0.01)
     taf_per_share: float = Field(0.000166, ge=0, le=0.01)
     max_participation: float = Field(0.25, gt=0, le=1)
+    assumed_bps: float = Field(8.0, gt=0, le=1_000)
+
+
+class RewardSettings(Section):
+    """The reward (Eq. 1 and 2): lambda (`fixed`) and gamma (`impact`) of its friction, its form, and P_terminal.
+
+    The paper gives 0.08 % a side and no gamma; its root punishes tiny trades, so gamma is small by default.
+    """
+
+    fixed: float = Field(0.0008, ge=0, le=1)
+    impact: float = Field(0.0002, ge=0, le=1)
+    form: Literal["paper", "three_halves"] = "paper"
+    norm: Literal["l1", "l2"] = "l2"
+    penalty: float = Field(100.0, ge=0)
 
 
 class LimitSettings(Section):
@@ -97,6 +112,7 @@ class Settings(BaseSettings):
 
     account: Account = Account()
     friction: FrictionSettings = FrictionSettings()
+    reward: RewardSettings = RewardSettings()
     limits: LimitSettings = LimitSettings()
     thresholds: ThresholdSettings = ThresholdSettings()
     loop: LoopSettings = LoopSettings()

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.capital import Capital
+from oomrl.domain.deployment import Watched
 from oomrl.domain.ledger import Entry
 from oomrl.domain.loss import Loss
 from oomrl.domain.market import Session
@@ -74,7 +75,9 @@ class Facts(Protocol):
         """Raise `Halt` where a session folded again differs from what was stored of it."""
         ...
 
-    def save_close(self, record: SessionRecord, session: Session, capital: Capital, loss: Loss | None) -> None: ...
+    def save_close(self, record: SessionRecord, session: Session, judge: Judge, loss: Loss | None) -> None:
+        """Store a close with the capital and the reward that the judge reads off it, and the loss it completes."""
+        ...
 
     def save_trade(
         self, day: date, revision: str, planned: Planned, record: SessionRecord, loss: Loss | None
@@ -96,9 +99,11 @@ class Facts(Protocol):
 
     def save_verdict(self, proposal: Proposal, verdict: StoredVerdict) -> None: ...
 
-    def review(self, proposal: Proposal) -> Review | None: ...
-
     def save_review(self, review: Review) -> None: ...
+
+    def watched(self) -> Watched | None:
+        """Return the deployment that tripwires watch, with what its replay promised; None after a rollback."""
+        ...
 
     def save_deployment(
         self, kind: DeploymentKind, revision: str, base: str, day: date, proposal: str, reason: str
@@ -136,13 +141,15 @@ class Gate(Protocol):
 
 
 class Reviewer(Protocol):
-    """Decide about a proposal that passed; None while a person still has to."""
+    """Say what was decided about a proposal that passed; None while a person still has to decide (again)."""
 
-    def review(self, proposal: Proposal, verdict: StoredVerdict) -> Review | None: ...
+    def review(self, proposal: Proposal, verdict: StoredVerdict, revision: str) -> Review | None:
+        """Return the act that counts now, with `revision` deployed: an approval of anything else is void."""
+        ...
 
 
 class Watcher(Protocol):
-    """Hear of everything that happens, and say when a deployment must be undone."""
+    """Hear of everything that happens, for a person to see."""
 
     def closed(self, record: SessionRecord, capital: Capital, loss: Loss | None) -> None: ...
 
@@ -153,5 +160,3 @@ class Watcher(Protocol):
     def judged(self, proposal: Proposal, verdict: StoredVerdict) -> None: ...
 
     def deployed(self, deployment: Deployment) -> None: ...
-
-    def tripwire(self, deployment: Deployment, judge: Judge) -> str | None: ...

@@ -18,6 +18,7 @@ import numpy as np
 from oomrl.adapters.strategies import WORKER_VIEW, Workers, configuration
 from oomrl.domain.account import Cadence, SessionRecord
 from oomrl.domain.market import Floats, Session
+from oomrl.domain.performance import turnover
 from oomrl.domain.promotion import Decision, Track, Window, decide
 from oomrl.domain.trading import Decision as Decided
 from oomrl.domain.trading import Hold, Portfolio
@@ -30,6 +31,8 @@ Tree = Mapping[str, bytes]
 
 #: Sessions that a counterfactual looks back over, loss window and held-back ones together.
 LOOK_BACK = 756
+#: Sessions of a promise.
+YEAR = 252
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +71,16 @@ class Counterfactual:
             if (window := _window(name, held_back, one, other, loss_first)) is not None
         ]
         return decide(windows, attempt)
+
+    def promised(self, base: Tree, candidate: Tree, today: date) -> dict[str, float]:
+        """Return what a candidate's replay did in its last year: what its deployment is then held to."""
+        result = self.replayed(candidate, self._first(base, today), today).result
+        traded, friction = float(result.traded[-YEAR:].sum()), float(result.friction[-YEAR:].sum())
+        return {
+            "turnover": turnover(result.traded[-YEAR:], result.equity[-YEAR:]),
+            "friction_bps": friction / traded * 1e4 if traded else 0.0,
+            "exposure": float(result.exposure[-YEAR:].mean()),
+        }
 
     def scheduled(self, turns: Sequence[tuple[date, Tree]], first: date, until: date | None = None) -> ReplayResult:
         """Replay trees that take over from one another, each after the close of its day, from `first` on.
@@ -172,7 +185,7 @@ class _Sizes:
 
 def _window(name: str, held_back: bool, one: Replayed, other: Replayed, split: date) -> Window | None:
     """Cut the sessions before `split` (held back) or from it on (shown) out of two replays of one span."""
-    days = one.result.days[1:]
+    days = one.result.days
     chosen = np.array([(day < split) == held_back for day in days], dtype=bool)
     if not chosen.any():
         return None
@@ -180,20 +193,21 @@ def _window(name: str, held_back: bool, one: Replayed, other: Replayed, split: d
         name=name,
         held_back=held_back,
         days=tuple(day for day, take in zip(days, chosen, strict=True) if take),
-        candidate=_track(one, chosen),
-        incumbent=_track(other, chosen),
-        benchmark=one.result.benchmark[1:][chosen],
+        candidate=_track(one).cut(chosen),
+        incumbent=_track(other).cut(chosen),
+        benchmark=one.result.benchmark[chosen],
     )
 
 
-def _track(replayed: Replayed, chosen: np.ndarray) -> Track:
+def _track(replayed: Replayed) -> Track:
     result = replayed.result
-    equity = np.maximum(result.equity[:-1], 0.01)
-    return Track(
-        returns=result.returns[chosen],
-        friction=(result.friction[1:] / equity)[chosen],
-        exposure=result.exposure[1:][chosen],
-        traded=(result.traded[1:] / equity)[chosen],
+    return Track.of(
+        np.maximum(result.equity, 0.01),
+        result.capital_cents / 100,
+        result.friction,
+        result.exposure,
+        result.traded,
+        result.suspected,
         participation=replayed.participation,
         names=replayed.names,
         failures=int(result.failure is not None),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store
 from oomrl.agents.billing import bill_entry
 from oomrl.domain.account import SessionRecord
-from oomrl.domain.capital import Capital
+from oomrl.domain.deployment import Watched
 from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.loss import Loss
 from oomrl.domain.market import Session
@@ -31,6 +31,7 @@ from oomrl.domain.records import (
 from oomrl.domain.records import Loss as StoredLoss
 from oomrl.domain.records import SessionRecord as StoredSession
 from oomrl.errors import Halt, StrategyFailure
+from oomrl.judging import Judge
 from oomrl.stages import Planned
 
 #: Who decided where the service let trading rest; no revision has this name.
@@ -72,6 +73,7 @@ class StoredFacts:
             self._deployments = view.deployments.all(run)
             self._open = bool(view.losses.diagnostics(run, status="open"))
             self._bills_due = True
+            self._watched: Watched | None = None
 
     # -- what was
 
@@ -124,9 +126,9 @@ class StoredFacts:
 
     # -- what is
 
-    def save_close(self, record: SessionRecord, session: Session, capital: Capital, loss: Loss | None) -> None:
+    def save_close(self, record: SessionRecord, session: Session, judge: Judge, loss: Loss | None) -> None:
         stored = StoredSession(
-            mark=_mark(record, capital),
+            mark=_mark(record, judge),
             session=session if self.keep_bars else None,
             execution=record.execution,
             entries=record.entries,
@@ -201,15 +203,23 @@ class StoredFacts:
             work.proposals.set_status(self.run, proposal.id, status, verdict.result_tree)
         self.audit.verdict(proposal, verdict)
 
-    def review(self, proposal: Proposal) -> Review | None:
-        with self.store.read() as view:
-            acts = view.proposals.reviews(self.run, proposal.id)
-        return acts[-1] if acts else None
-
     def save_review(self, review: Review) -> None:
         with self.store.begin() as work:
             work.proposals.save_review(review)
         self.audit.review(review)
+
+    def watched(self) -> Watched | None:
+        made = self._deployments[-1]
+        if made.kind is not DeploymentKind.DEPLOY:
+            return None
+        if self._watched is None or self._watched.revision != made.revision:
+            with self.store.read() as view:
+                verdict = view.proposals.verdict(self.run, made.proposal)
+            if verdict is None:
+                return None
+            promise: Mapping[str, float] = verdict.payload["promise"]  # type: ignore[assignment]
+            self._watched = Watched(made.revision, made.day + timedelta(days=1), **promise)
+        return self._watched
 
     def save_deployment(
         self, kind: DeploymentKind, revision: str, base: str, day: date, proposal: str, reason: str
@@ -252,8 +262,8 @@ def opening(amount: Decimal, day: date) -> Entry:
     return Entry(OPENING, day, Kind.ENDOWMENT, Book.BOTH, amount, note="opening endowment")
 
 
-def _mark(record: SessionRecord, capital: Capital) -> Mark:
-    parts = record.decomposition.parts
+def _mark(record: SessionRecord, judge: Judge) -> Mark:
+    capital, parts = judge.capital, record.decomposition.parts
     equity = float(record.equity)
     return Mark(
         day=record.day,
@@ -265,6 +275,7 @@ def _mark(record: SessionRecord, capital: Capital) -> Mark:
         benchmark=record.benchmark,
         drawdown=capital.drawdown,
         principal_loss=capital.principal_loss,
+        reward=None if judge.reward is None else judge.reward.value,
         parts=parts,
         turnover=record.traded / 2 / equity if equity > 0 else 0.0,
         friction=-(parts["spread"] + parts["impact"] + parts["fees"]),

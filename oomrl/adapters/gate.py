@@ -66,18 +66,33 @@ class StrategyGate:
         verdicts["logic"] = check(base, logic, "logic", policy, after=tests, layers=CHEAP, **asked)
         if any(not stage_held(stage) for stage in verdicts["logic"].stages):
             return self._stored(proposal, verdicts, None, base)
-        decision = self.counterfactual.judge(
-            base, result_of(dict(base), proposal), date.fromisoformat(window["first"]), today, proposal.attempt
-        )
+        candidate, promise = result_of(dict(base), proposal), None
+        tried = self._tried(date.fromisoformat(window["first"]), date.fromisoformat(window["last"]))
+        decision = self.counterfactual.judge(base, candidate, date.fromisoformat(window["first"]), today, tried + 1)
         if decision.promoted:
+            promise = self.counterfactual.promised(base, candidate, today)
             if tests:
                 verdicts = {"tests": check(base, tests, "tests", policy, **asked), **verdicts}
             if not tests or verdicts["tests"].allowed:
                 verdicts["logic"] = check(base, logic, "logic", policy, after=tests, **asked)
-        return self._stored(proposal, verdicts, decision, base)
+        return self._stored(proposal, verdicts, decision, base, promise)
+
+    def _tried(self, first: date, last: date) -> int:
+        """Count the candidates that were ever replayed on a loss window that touches this one."""
+        with self.store.read() as view:
+            windows = {diagnostic.id: diagnostic.payload["window"] for diagnostic in view.losses.diagnostics(self.run)}
+            proposals = {proposal.id: proposal.diagnostic for proposal in view.proposals.all(self.run)}
+            replayed = [v.proposal for v in view.proposals.verdicts(self.run) if v.payload.get("promotion")]
+        spans: list[Any] = [windows[proposals[proposal]] for proposal in replayed]
+        return sum(span["first"] <= last.isoformat() and span["last"] >= first.isoformat() for span in spans)
 
     def _stored(
-        self, proposal: Proposal, verdicts: Mapping[str, Verdict], decision: Decision | None, base: Tree
+        self,
+        proposal: Proposal,
+        verdicts: Mapping[str, Verdict],
+        decision: Decision | None,
+        base: Tree,
+        promise: Mapping[str, float] | None = None,
     ) -> StoredVerdict:
         outcome = next((v.decision for v in verdicts.values() if not v.allowed), "pass")
         if outcome == "pass" and (decision is None or not decision.promoted):
@@ -104,6 +119,7 @@ class StrategyGate:
             "outcome": outcome,
             "phases": {name: verdict.to_json() for name, verdict in verdicts.items()},
             "promotion": promotion,
+            "promise": promise,
             "proposer_view": told,
         }
         return StoredVerdict(

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 from guardrails.policy import parse_policy
@@ -21,15 +22,16 @@ from oomrl.adapters.offline_model import OfflineModel
 from oomrl.adapters.openai_model import Endpoint, OpenAIModel
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.strategies import configuration
-from oomrl.agents.billing import price_table
+from oomrl.agents.billing import Compute, price_table
 from oomrl.agents.reply import Answer, Kind, read_reply
 from oomrl.agents.roles import Assignment, Role, prompt_id, render
 from oomrl.domain import diagnostic as diagnostics
+from oomrl.domain.account import SessionRecord
 from oomrl.domain.causes import References, StrategyFacts
 from oomrl.domain.loss import Loss
-from oomrl.domain.records import Prompt, Proposal, ProposalStatus, StoredDiagnostic
+from oomrl.domain.records import CapitalKind, Prompt, Proposal, ProposalStatus, StoredDiagnostic
 from oomrl.errors import Mistake
-from oomrl.evidence import costly_orders, names_of, sites_of, within
+from oomrl.evidence import costly_orders, names_of, signal_of, sites_of, within
 from oomrl.exchange.tape import Tape
 from oomrl.judging import Judge
 from oomrl.ports import Attempt, Context, Model
@@ -75,9 +77,10 @@ class AgentProposer:
         masked: bool,
         seed: int,
         capital: float,
+        compute: Decimal,
     ) -> None:
         self.run, self.store, self.repository, self.model, self.tape = run, store, repository, model, tape
-        self.now, self.masked, self.seed, self.capital = now, masked, seed, capital
+        self.now, self.masked, self.seed, self.capital, self.compute = now, masked, seed, capital, compute
 
     def diagnose(self, loss: Loss, judge: Judge, revision: str) -> StoredDiagnostic:
         """Explain a loss from the session records of its window."""
@@ -94,7 +97,9 @@ class AgentProposer:
                 revision=revision,
                 cadence=configured.cadence.value,
                 parameters=configured.parameters,
+                assumed_friction_bps=judge.rules.assumed_friction_bps,
                 sites=sites_of(tree),
+                signal=signal_of(_own(judge, loss), list(judge.bars), symbols, configured.parameters),
             ),
             tape=self.tape.until(loss.day).digest,
             capital=before[-1].equity if before else self.capital,
@@ -180,7 +185,7 @@ class AgentProposer:
             work.prompts.ask(prompt)
             known = work.prompts.get(self.run, name)
         if known is not None and known.reply is not None:
-            text, finish = known.reply, known.note or "stop"
+            text, finish = known.reply, known.finish
         else:
             context = Context(
                 diagnostic=payload,
@@ -191,6 +196,8 @@ class AgentProposer:
                 attempt=attempt,
                 earlier=earlier,
             )
+            if self._compute().out:
+                return Waiting("compute endowment", name)
             reply = self.model.answer(name, role.value, rendered.text, context)
             if reply is None:
                 return Waiting("prompt", name)
@@ -204,9 +211,17 @@ class AgentProposer:
                     reply.prompt_tokens,
                     reply.completion_tokens,
                     reply.cost,
+                    reply.finish,
                 )
             text, finish = reply.text, reply.finish
         return read_reply(text, tree, finish, apply=_canonical)
+
+    def _compute(self) -> Compute:
+        """Return what was given for models and what they have used."""
+        with self.store.read() as view:
+            given = [e.amount for e in view.capital.events(self.run) if e.kind is CapitalKind.ENDOW_COMPUTE]
+            _, _, spent = view.prompts.bill(self.run)
+        return Compute(self.compute + sum(given, Decimal(0)), spent)
 
     def _earlier(self, diagnostic: StoredDiagnostic, attempt: int) -> tuple[Attempt, ...]:
         """Return the earlier answers with what refused them: visible findings by name, hidden parts by one bit."""
@@ -238,6 +253,11 @@ class AgentProposer:
         )
         weeks = chance.randrange(400, 1_200) * chance.choice((-1, 1))
         return diagnostics.Mask(diagnostics.numbered(seen), 7 * weeks, 2.0 ** chance.choice((-2, -1, 1, 2)), prices)
+
+
+def _own(judge: Judge, loss: Loss) -> list[SessionRecord]:
+    """Return the sessions to a loss in which the deployed revision decided."""
+    return [r for r in judge.records if r.day <= loss.last and (judge.since is None or r.day >= judge.since)]
 
 
 def _canonical(tree: Mapping[str, bytes], patch: str) -> str:

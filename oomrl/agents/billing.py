@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Decimal
 
 from oomrl.domain.ledger import Book, Entry, Kind
-from oomrl.errors import Halt, Mistake
+from oomrl.errors import Mistake
 
 MILLION = Decimal(1_000_000)
 #: The smallest amount that a bill knows, in dollars.
@@ -63,13 +63,10 @@ def price_table(
     return PriceTable(dict.fromkeys(models, Price(prompt, completion)), strict)
 
 
-class ComputeSpent(Halt):
-    """The compute endowment is used up: no prompt is asked until a person endows more."""
-
-
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """What was given for models and what they have used, in dollars. Spent is spent: only an endowment helps."""
+    """What was given for models and what they have used, in dollars. Once spent, no prompt is asked before a person
+    gives more (`oomrl endow --compute`). A bill counts in full even where it overdraws: it was used."""
 
     endowment: Decimal
     spent: Decimal = Decimal(0)
@@ -82,26 +79,6 @@ class Compute:
     @property
     def left(self) -> Decimal:
         return max(self.endowment - self.spent, Decimal(0))
-
-    def bill(self, cost: Decimal) -> Compute:
-        """Return what stands after one more bill. A bill is booked in full even where it overdraws: it was used."""
-        if cost < 0:
-            raise ValueError(f"Expected a cost of at least 0, was {cost}")
-        return replace(self, spent=self.spent + cost)
-
-    def endow(self, amount: Decimal) -> Compute:
-        """Return what stands after a person gave more."""
-        if amount <= 0:
-            raise Mistake(f"Expected an endowment above 0, was {amount}")
-        return replace(self, endowment=self.endowment + amount)
-
-    def demand(self) -> None:
-        """Raise `ComputeSpent` where no further prompt may be asked."""
-        if self.out:
-            raise ComputeSpent(
-                f"Expected compute to be left, was {self.spent:.2f} of {self.endowment:.2f} dollars spent: "
-                "run `oomrl endow --compute AMOUNT`"
-            )
 
 
 def bill_entry(prompt: str, day: date, spent_before: Decimal, cost: Decimal, model: str) -> Entry | None:

@@ -68,9 +68,10 @@ def resume(state: Path, person: str, reason: str) -> None:
 
 @click.command()
 @click.argument("amount")
+@click.option("--compute", is_flag=True, help="Give it for model calls instead of trading.")
 @state_option
 @person_options
-def endow(amount: str, state: Path, person: str, reason: str) -> None:
+def endow(amount: str, compute: bool, state: Path, person: str, reason: str) -> None:
     """Put money in, with a reason. Enough of it ends out of money."""
     try:
         dollars = Decimal(amount).quantize(Decimal("0.01"))
@@ -78,8 +79,9 @@ def endow(amount: str, state: Path, person: str, reason: str) -> None:
         raise Mistake(f"Expected an amount in dollars, was {amount!r}.") from error
     if dollars <= 0:
         raise Mistake(f"Expected an amount above 0 dollars, was {amount!r}.")
-    _record(state, CapitalKind.ENDOW, person, reason, dollars)
-    click.echo(f"Recorded: {dollars} dollars, booked at the next close.")
+    _record(state, CapitalKind.ENDOW_COMPUTE if compute else CapitalKind.ENDOW, person, reason, dollars)
+    what = "for model calls" if compute else "booked at the next close"
+    click.echo(f"Recorded: {dollars} dollars, {what}.")
 
 
 def _record(state: Path, kind: CapitalKind, person: str, reason: str, amount: Decimal) -> None:

@@ -15,7 +15,6 @@ from oomrl.domain.account import SessionRecord
 from oomrl.domain.capital import Capital
 from oomrl.domain.loss import Loss
 from oomrl.domain.records import Deployment, DeploymentKind, Proposal, StoredDiagnostic, StoredVerdict
-from oomrl.judging import Judge
 
 #: Everything that is no result goes to standard error.
 console = Console(stderr=True, highlight=False)
@@ -62,12 +61,14 @@ class Watching:
     def diagnosed(self, loss: Loss, diagnostic: StoredDiagnostic) -> None:
         if diagnostic.status == "open":
             self._say(f"diagnosed {diagnostic.payload['diagnostics']['root_cause']}: {diagnostic.mandate}")  # type: ignore[index]
+        elif diagnostic.status == "rolled_back":
+            self._say("diagnosed the revision that lost it is rolled back: no patch is demanded")
         else:
             self._say("diagnosed the market fell and the strategy shared it: no patch is demanded")
 
     def proposed(self, proposal: Proposal) -> None:
-        what = proposal.explanation.strip().splitlines()
-        self._say(f"proposed  attempt {proposal.attempt} by {proposal.author}: {what[0] if what else ''}"[:160])
+        what = " ".join(proposal.explanation.split())
+        self._say(f"proposed  attempt {proposal.attempt} by {proposal.author}: {what}"[:240])
 
     def judged(self, proposal: Proposal, verdict: StoredVerdict) -> None:
         told = verdict.payload.get("proposer_view") or []
@@ -76,9 +77,6 @@ class Watching:
     def deployed(self, deployment: Deployment) -> None:
         if deployment.kind is not DeploymentKind.START:
             self._say(f"{deployment.kind.value:9} revision {deployment.revision[:12]}: {deployment.reason}")
-
-    def tripwire(self, deployment: Deployment, judge: Judge) -> str | None:
-        return None
 
     def _say(self, text: str) -> None:
         if not self.quiet:

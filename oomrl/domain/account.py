@@ -25,7 +25,7 @@ import numpy as np
 from oomrl.domain.attribution import Attribution, Decomposition
 from oomrl.domain.books import Books, entries_of
 from oomrl.domain.ledger import Book, Entry, Kind
-from oomrl.domain.market import TICKS_PER_CENT, Ints, Session, padded
+from oomrl.domain.market import TICKS_PER_CENT, Floats, Ints, Session, padded
 from oomrl.domain.observed import Bar, Observed
 from oomrl.domain.sizing import Goals, Holdings, Limits, Sized, goals_of, orders_for
 from oomrl.domain.supplement import supplemented
@@ -51,9 +51,9 @@ class SessionRecord:
     """All that one session did to the account. Money in whole cents or exact dollars as named.
 
     `execution` includes what counts in the economic book alone; `flows` are endowments and bills of the day; `bar` is
-    the market as the account saw it; `order_rows` each executed order's place in its arrays; `traded` the dollars
-    bought plus sold, `exposure` the share of equity in positions at the close; `decision` and `sized` are None until
-    `Account.plan`.
+    the market as the account saw it; `order_rows` each executed order's place in its arrays; `shares` what the economic
+    book holds at the close, (names,); `traded` the dollars bought plus sold, `exposure` the share of equity in
+    positions at the close; `decision` and `sized` are None until `Account.plan`.
     """
 
     day: date
@@ -70,6 +70,7 @@ class SessionRecord:
     suspected: tuple[str, ...]
     quarantined: tuple[str, ...]
     order_rows: Ints
+    shares: Floats
     decision: Decision | None = None
     sized: Sized | None = None
 
@@ -209,6 +210,7 @@ class Account:
             suspected=session.suspected,
             quarantined=session.quarantined,
             order_rows=self.observed.roster.rows(execution.orders.symbols),
+            shares=after,
         )
 
     def switch(self, revision: str, cadence: Cadence | str) -> None:

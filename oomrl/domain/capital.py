@@ -306,40 +306,6 @@ def least_endowment(capital: Capital, thresholds: Thresholds) -> Decimal:
     return max(needed, Decimal(0)).quantize(Decimal("0.01"))
 
 
-@dataclass(frozen=True, slots=True)
-class Compute:
-    """Hold the compute endowment (RLFCB): dollars given for model calls and dollars billed. Absorbing once spent."""
-
-    endowed: Decimal
-    spent: Decimal = Decimal(0)
-    out: bool = False
-
-    @property
-    def left(self) -> Decimal:
-        return max(self.endowed - self.spent, Decimal(0))
-
-    def affords(self, estimate: Decimal) -> bool:
-        """Say whether a call may be made that is expected to cost `estimate` dollars."""
-        return not self.out and estimate <= self.left
-
-
-def bill(compute: Compute, amount: Decimal) -> Compute:
-    """Book what a model call cost. The state is out of money from the bill on that uses the endowment up."""
-    if amount < 0:
-        raise ValueError(f"Expected a bill of at least 0 dollars, was {amount}")
-    spent = compute.spent + amount
-    return replace(compute, spent=spent, out=compute.out or spent >= compute.endowed)
-
-
-def endow_compute(compute: Compute, amount: Decimal, person: str, reason: str) -> Compute:
-    """Give more compute by a person's act with a reason; ends out of money if it covers what was spent."""
-    _signed(person, reason)
-    if amount <= 0:
-        raise Mistake(f"Expected an endowment above 0 dollars, was {amount}")
-    endowed = compute.endowed + amount
-    return replace(compute, endowed=endowed, out=compute.spent >= endowed)
-
-
 def _signed(person: str, reason: str) -> None:
     if not person.strip() or not reason.strip():
         raise Mistake("Expected a person and a reason, was an empty one. Say who acts and why.")

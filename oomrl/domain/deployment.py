@@ -28,16 +28,14 @@ class Wire(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
-    """Hold what was deployed, when, in whose place, and what its replay promised.
+class Watched:
+    """Hold what was deployed, since when it trades, and what its replay promised.
 
     `first` is the first session that it traded. `turnover` (traded value / 2 / equity, a year), `friction_bps` (one
     side) and `exposure` (share of equity invested) are the replay's.
     """
 
     revision: str
-    previous: str
-    proposal: str
     first: date
     turnover: float
     friction_bps: float
@@ -77,7 +75,7 @@ class Trip:
 
 
 def tripped(
-    deployment: Deployment,
+    deployment: Watched,
     records: Sequence[DayRecord],
     exposure: Sequence[float],
     wires: Tripwires | None = None,
@@ -137,7 +135,7 @@ def _fall(since: Sequence[DayRecord], before: Sequence[DayRecord], wires: Tripwi
     return [(Wire.FALL, float(depth), wires.fall, evidence)]
 
 
-def _standstill(deployment: Deployment, exposure: Sequence[float], wires: Tripwires) -> list[_Found]:
+def _standstill(deployment: Watched, exposure: Sequence[float], wires: Tripwires) -> list[_Found]:
     if len(exposure) < wires.least:
         return []
     held = float(np.mean(exposure[-wires.least :]))
@@ -148,7 +146,7 @@ def _standstill(deployment: Deployment, exposure: Sequence[float], wires: Tripwi
     return [(Wire.STANDSTILL, held, bound, evidence)]
 
 
-def _trading(deployment: Deployment, since: Sequence[DayRecord], wires: Tripwires) -> list[_Found]:
+def _trading(deployment: Watched, since: Sequence[DayRecord], wires: Tripwires) -> list[_Found]:
     if len(since) < wires.least:
         return []
     found: list[_Found] = []

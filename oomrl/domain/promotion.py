@@ -33,10 +33,9 @@ from typing import Any
 import numpy as np
 
 from oomrl.domain.bootstrap import block_length, mean_error
-from oomrl.domain.market import Floats
+from oomrl.domain.market import Bools, Floats, Ints
 from oomrl.domain.performance import SESSIONS_A_YEAR, drawdown_path
 from oomrl.domain.student import upper_p
-from oomrl.domain.trading import Ints
 
 #: The sum of k^(-1.2) over all k >= 1.
 ZETA = 5.591582441177751
@@ -83,6 +82,11 @@ class Track:
             raise ValueError("Expected equity above 0 before each session, was a session without")
         returns = (equity - before - suspected) / before
         return cls(returns, friction / before, exposure, traded / before, participation, names, failures)
+
+    def cut(self, kept: Ints | Bools) -> Track:
+        """Return the sessions chosen by number or by truth."""
+        columns = {name: getattr(self, name)[kept] for name in ("returns", "friction", "exposure", "traded")}
+        return replace(self, **columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,15 +327,10 @@ def _purged(window: Window, shown: Sequence[Window], embargo: int) -> Window | N
     return replace(
         window,
         days=tuple(window.days[n] for n in kept),
-        candidate=_cut(window.candidate, kept),
-        incumbent=_cut(window.incumbent, kept),
+        candidate=window.candidate.cut(kept),
+        incumbent=window.incumbent.cut(kept),
         benchmark=window.benchmark[kept],
     )
-
-
-def _cut(track: Track, kept: Ints) -> Track:
-    columns = {name: getattr(track, name)[kept] for name in ("returns", "friction", "exposure", "traded")}
-    return replace(track, **columns)
 
 
 def _guards(window: Window, rules: Rules) -> list[Refusal]:

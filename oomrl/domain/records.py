@@ -49,7 +49,7 @@ class Mark:
     `cash` is the economic book's cash, `broker_cash` the broker's; `flow` the endowments of the day; `parts`
     the decomposition of `pnl` by line (dollars); `turnover` traded value over equity; `friction` the day's
     costs in dollars; `drawdown` from the high-water mark and `principal_loss` against the endowments, both
-    0..1. `reward` is None until Eq. 1-2 can be evaluated.
+    0..1; `reward` is Eq. 1-2 of the step, None where there was no equity before it.
     """
 
     day: date
@@ -333,6 +333,7 @@ class Deployment:
 
 class CapitalKind(StrEnum):
     ENDOW = "endow"
+    ENDOW_COMPUTE = "endow_compute"
     HALT = "halt"
     RESUME = "resume"
     OUT_OF_MONEY = "out_of_money"
@@ -375,7 +376,9 @@ class CapitalState:
             return CapitalState(self.endowed, True, event.reason, self.out_of_money)
         if event.kind is CapitalKind.RESUME:
             return CapitalState(self.endowed, False, "", self.out_of_money)
-        return CapitalState(self.endowed, self.halted, self.halt_reason, True)
+        if event.kind is CapitalKind.OUT_OF_MONEY:
+            return CapitalState(self.endowed, self.halted, self.halt_reason, True)
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def test_a_killed_writer_leaves_whole_sessions_and_another_goes_on(tmp_path: Pat
         with Store.open(place) as store:
             store.check()
             now = check_whole(store)
-        assert now > seen
+        assert now > seen or now == SESSIONS
         seen = now
     process = writer(place)
     process.communicate()

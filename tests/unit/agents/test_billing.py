@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomrl.agents.billing import FREE, Compute, ComputeSpent, Price, PriceTable, bill_entry, price_table
+from oomrl.agents.billing import FREE, Compute, Price, PriceTable, bill_entry, price_table
 from oomrl.domain.ledger import Book, Kind
 from oomrl.errors import Mistake
 
@@ -42,26 +42,16 @@ def test_an_unknown_price_is_a_mistake_where_money_is_real(model: str) -> None:
 
 
 def test_spent_is_spent() -> None:
-    compute = Compute(Decimal("1.00")).bill(Decimal("0.99"))
-    compute.demand()
-    assert compute.left == Decimal("0.01") and not compute.out
-    over = compute.bill(Decimal("0.50"))
-    assert over.out and over.spent == Decimal("1.49") and over.left == 0
-    for _ in range(2):
-        with pytest.raises(ComputeSpent, match="endow"):
-            over.demand()
-    assert over.bill(Decimal(0)).out
-    assert not over.endow(Decimal("1.00")).out
-    with pytest.raises(Mistake):
-        over.endow(Decimal(0))
-    with pytest.raises(ValueError):
-        over.bill(Decimal("-0.01"))
+    left = Compute(Decimal("1.00"), Decimal("0.99"))
+    assert left.left == Decimal("0.01") and not left.out
+    over = Compute(Decimal("1.00"), Decimal("1.49"))
+    assert over.out and over.left == 0
+    assert not Compute(Decimal("2.00"), Decimal("1.49")).out
 
 
 def test_without_an_endowment_free_models_go_on() -> None:
-    compute = Compute(Decimal(0))
-    compute.bill(Decimal(0)).demand()
-    assert compute.bill(Decimal("0.00000001")).out
+    assert not Compute(Decimal(0)).out
+    assert Compute(Decimal(0), Decimal("0.00000001")).out
 
 
 @given(st.lists(COSTS, max_size=30))

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from oomrl.domain.capital import (
     Capital,
-    Compute,
     Friction,
     Impact,
     Level,
@@ -19,9 +18,7 @@ from oomrl.domain.capital import (
     Norm,
     State,
     Thresholds,
-    bill,
     endow,
-    endow_compute,
     found,
     halt,
     least_endowment,
@@ -159,16 +156,3 @@ def test_states_agree_with_a_plain_reading_of_the_thresholds(path: list[float]) 
         assert capital.drawdown == pytest.approx(1 - equity / peak, abs=1e-9)
         if abs(equity - 80) > 0.01 and abs(equity / peak - 0.6) > 1e-6:
             assert (capital.state is State.OUT_OF_MONEY) == out
-
-
-def test_compute_is_absorbing_once_spent() -> None:
-    compute = bill(Compute(Decimal(10)), Decimal("9.99"))
-    assert compute.affords(Decimal("0.01"))
-    assert not compute.affords(Decimal("0.02"))
-    spent = bill(compute, Decimal("0.01"))
-    assert spent.out
-    assert not spent.affords(Decimal(0))
-    assert not endow_compute(spent, Decimal(5), "ann", "retry").out
-    assert endow_compute(bill(spent, Decimal(9)), Decimal(5), "ann", "too little").out
-    with pytest.raises(Mistake):
-        endow_compute(spent, Decimal(5), "", "retry")

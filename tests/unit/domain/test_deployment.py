@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from oomrl.domain.deployment import Deployment, Wire, tripped
+from oomrl.domain.deployment import Watched, Wire, tripped
 from oomrl.domain.loss import DayRecord
 from tests.unit.domain.histories import changed, history
 
 RECORDS = history(180)
-DEPLOYED = Deployment("new", "old", "prop-1", RECORDS[150].day, 0.02 * 252, 5.0, 0.97)
+DEPLOYED = Watched("new", RECORDS[150].day, 0.02 * 252, 5.0, 0.97)
 
 
 def wire(records: list[DayRecord], exposure: float = 0.97) -> Wire | None:

@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class Judge:
     bars: deque[Bar] = field(default_factory=lambda: deque(maxlen=SIGNAL_MEMORY))
     since: date | None = None
     limits_hit: tuple[str, ...] = ()
+    person_halted: bool = False
 
     @property
     def may_trade(self) -> bool:
@@ -60,7 +61,12 @@ class Judge:
 
     @property
     def halted_by_failure(self) -> bool:
-        return self.capital.state is State.HALTED and self.capital.reason.startswith(FAILURE)
+        return self.halted_by_itself and self.capital.reason.startswith(FAILURE)
+
+    @property
+    def halted_by_itself(self) -> bool:
+        """Say whether a threshold or a failure halted the account, and no person did."""
+        return self.capital.state is State.HALTED and not self.person_halted
 
     def observe(self, bar: Bar) -> None:
         """Take in a session before the account trades, or of it: what the declared signal is recomputed from."""
@@ -103,8 +109,10 @@ class Judge:
         """Apply what a person (or a failure) did to the capital after a close."""
         if event.kind is CapitalKind.HALT:
             self.capital = capital_rules.halt(self.capital, event.day, event.reason)
+            self.person_halted = True
         elif event.kind is CapitalKind.RESUME and self.capital.state is State.HALTED:
             self.capital = capital_rules.resume(self.capital, event.day, event.by, event.reason, self.thresholds)
+            self.person_halted = False
         elif event.kind is CapitalKind.ENDOW:
             self.capital = capital_rules.endow(
                 self.capital, event.day, event.amount, event.by, event.reason, self.thresholds
@@ -116,8 +124,8 @@ class Judge:
         return tripped(watched, self.days[-len(known) :], [record.exposure for record in known]) if known else None
 
     def switched(self, day: date) -> None:
-        """A new revision decides from this close on; tests of a revision's own record start anew."""
-        self.since = day
+        """A new revision decides from this close on; tests of a revision's own record start with the next session."""
+        self.since = day + timedelta(days=1)
 
     def _reward(self, record: SessionRecord) -> Reward | None:
         """Return R~ of the session: what the shares held at its close returned since the last one, less friction.
@@ -175,7 +183,7 @@ def rolled_back(deployment: Deployment) -> CapitalEvent:
 
 
 def resumed_by(review: Review, day: date) -> CapitalEvent:
-    """Return the act by which approving the repair of a failed strategy lets it trade again."""
+    """Return the act by which approving a repair lets an account trade again that its loss had halted."""
     return CapitalEvent(
         key=f"resume/{review.id}",
         run=review.run,

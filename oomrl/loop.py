@@ -174,13 +174,13 @@ class Loop:
         return review
 
     def deploy(self, proposal: Proposal, review: Review, session: Session) -> None:
-        """Commit the approved tree. The new revision decides from this close on; approving it ends its own halt."""
+        """Commit the approved tree, which decides from this close on; approving it ends the halt that the loss caused."""
         revision = self.strategies.deploy(proposal, review)
         kind, reason = DeploymentKind.DEPLOY, review.reason
         self._switch(
             self.facts.save_deployment(kind, revision, proposal.base_revision, session.day, proposal.id, reason)
         )
-        if self.judge.halted_by_failure:
+        if self.judge.halted_by_itself:
             self._resume(resumed_by(review, session.day))
 
     def watch(self, session: Session) -> None:

@@ -67,7 +67,7 @@ class StrategyGate:
         if any(not stage_held(stage) for stage in verdicts["logic"].stages):
             return self._stored(proposal, verdicts, None, base)
         candidate, promise = result_of(dict(base), proposal), None
-        tried = self._tried(date.fromisoformat(window["first"]), date.fromisoformat(window["last"]))
+        tried = self._tried(proposal, date.fromisoformat(window["first"]), date.fromisoformat(window["last"]))
         decision = self.counterfactual.judge(base, candidate, date.fromisoformat(window["first"]), today, tried + 1)
         if decision.promoted:
             promise = self.counterfactual.promised(base, candidate, today)
@@ -77,14 +77,23 @@ class StrategyGate:
                 verdicts["logic"] = check(base, logic, "logic", policy, after=tests, **asked)
         return self._stored(proposal, verdicts, decision, base, promise)
 
-    def _tried(self, first: date, last: date) -> int:
-        """Count the candidates that were ever replayed on a loss window that touches this one."""
+    def _tried(self, proposal: Proposal, first: date, last: date) -> int:
+        """Count the other candidates that were replayed, before this one first was, on a loss window that touches its.
+
+        The same patches again are no new candidate.
+        """
         with self.store.read() as view:
-            windows = {diagnostic.id: diagnostic.payload["window"] for diagnostic in view.losses.diagnostics(self.run)}
-            proposals = {proposal.id: proposal.diagnostic for proposal in view.proposals.all(self.run)}
-            replayed = [v.proposal for v in view.proposals.verdicts(self.run) if v.payload.get("promotion")]
-        spans: list[Any] = [windows[proposals[proposal]] for proposal in replayed]
-        return sum(span["first"] <= last.isoformat() and span["last"] >= first.isoformat() for span in spans)
+            windows: dict[str, Any] = {d.id: d.payload["window"] for d in view.losses.diagnostics(self.run)}
+            proposals = {made.id: made for made in view.proposals.all(self.run)}
+            verdicts = view.proposals.verdicts(self.run)
+        tried: dict[str, int] = {}
+        for verdict in verdicts:
+            made, promotion = proposals[verdict.proposal], verdict.payload.get("promotion")
+            span = windows[made.diagnostic]
+            if promotion and span["first"] <= last.isoformat() and span["last"] >= first.isoformat():
+                number: int = promotion["attempt"]  # type: ignore[index]
+                tried[made.digest] = min(number, tried.get(made.digest, number))
+        return tried[proposal.digest] - 1 if proposal.digest in tried else len(tried)
 
     def _stored(
         self,

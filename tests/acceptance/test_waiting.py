@@ -1,0 +1,87 @@
+"""A person drives the loop: answers prompts by command, asks for changes, approves, and rolls back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, Ran
+
+Command = Callable[..., Ran]
+
+SPAN = ["--start", "phase1", "--seed", "7", "--from", "2006-08-01", "--to", "2006-09-15"]
+RUN = ["simulate", *SPAN, "--settings", str(ROOT / "docs" / "examples" / "demo.toml"), "--json"]
+
+
+def waits(command: Command, state: Path, *options: str) -> dict[str, str]:
+    ran = command(*RUN, *options, "--state", state)
+    assert ran.code == 0, ran.err
+    found: dict[str, str] = json.loads(ran.out)
+    assert set(found) == {"waiting", "subject"}, ran.out[:300]
+    return found
+
+
+@pytest.fixture(scope="module")
+def repair(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a logic patch that passes the gate for the first loss: what the offline repairer had approved."""
+    from .conftest import command
+
+    state = tmp_path_factory.mktemp("offline") / "state"
+    ran = command(*RUN, "--state", state)
+    assert ran.code == 0, ran.err
+    listed = json.loads(command("review", "list", "--state", state, "--json").out)
+    passed = next(row["id"] for row in listed if row["status"] == "deployed")
+    shown = json.loads(command("review", "show", passed, "--state", state, "--json").out)
+    patch: str = shown["proposal"]["logic_patch"]
+    return patch
+
+
+def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp_path: Path, command: Command) -> None:
+    state = tmp_path / "state"
+    options = ("--model", "manual", "--reviewer", "person")
+
+    def answer(waiting: dict[str, str], text: str) -> None:
+        assert waiting["waiting"] == "prompt"
+        listed = json.loads(command("prompts", "--state", state, "--json").out)
+        assert [row["id"] for row in listed] == [waiting["subject"]]
+        reply = tmp_path / "reply.txt"
+        reply.write_text(text, "utf-8")
+        ran = command("reply", waiting["subject"], reply, "--state", state)
+        assert ran.code == 0, ran.err
+
+    # A test author may decline; the coder's reply is prose around a diff.
+    answer(waits(command, state, *options), "ESCALATE: no new test is needed")
+    answer(waits(command, state, *options), f"Here it is.\n\n```diff\n{repair}```\n")
+    waiting = waits(command, state, *options)
+    assert waiting["waiting"] == "review"
+    assert waits(command, state, *options) == waiting, "running again changes nothing"
+    first = waiting["subject"]
+
+    itself = command("review", "approve", first, "--as", "manual", "--reason", "mine", "--state", state)
+    assert itself.code == 1 and "proposer" in itself.err
+    asked = command("review", "request-changes", first, "--as", "ann", "--reason", "say why", "--state", state)
+    assert asked.code == 0, asked.err
+
+    waiting = waits(command, state, *options)
+    listed = json.loads(command("prompts", "--state", state, "--json").out)
+    assert "say why" in Path(listed[0]["file"]).read_text("utf-8")
+    answer(waiting, "ESCALATE: no new test is needed")
+    answer(waits(command, state, *options), repair)
+    second = waits(command, state, *options)["subject"]
+    assert second != first
+    approved = command("review", "approve", second, "--as", "ann", "--reason", "cuts costs", "--state", state)
+    assert approved.code == 0, approved.err
+
+    ran = command(*RUN, *options, "--state", state)
+    assert ran.code == 0, ran.err
+    result = json.loads(ran.out)
+    while "waiting" in result and result["waiting"] == "prompt":
+        answer(result, "ESCALATE: nothing more to do")
+        result = json.loads(command(*RUN, *options, "--state", state).out)
+    assert result["deployments"] == 1
+    back = command("rollback", "--as", "ann", "--reason", "a drill", "--state", state)
+    assert back.code == 0, back.err
+    assert command("audit", "verify", "--state", state).code == 0

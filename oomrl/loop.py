@@ -174,7 +174,7 @@ class Loop:
         return review
 
     def deploy(self, proposal: Proposal, review: Review, session: Session) -> None:
-        """Commit the approved tree, which decides from this close on; approving it ends the halt that the loss caused."""
+        """Commit the approved tree, which decides from this close on; approval ends the halt that the loss caused."""
         revision = self.strategies.deploy(proposal, review)
         kind, reason = DeploymentKind.DEPLOY, review.reason
         self._switch(

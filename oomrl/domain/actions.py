@@ -26,13 +26,13 @@ def split_and_dividend(
     """
     actions = []
     if apply_split and split != 1.0:
-        exact = shares * split
-        whole = float(math.floor(exact + 1e-6))
+        grown = shares * split
+        whole = float(math.floor(grown + 1e-6))
         ratio = Decimal(repr(split))
         actions.append(
-            CorporateAction(ActionKind.SPLIT, symbol, ratio, Decimal(int(whole - shares)), Decimal(0), in_broker)
+            CorporateAction(ActionKind.SPLIT, symbol, ratio, exact(whole - shares), Decimal(0), in_broker)
         )
-        fraction = exact - whole
+        fraction = grown - whole
         if fraction > 1e-6:
             price = Decimal(repr(opened))
             actions.append(
@@ -43,7 +43,7 @@ def split_and_dividend(
         shares = whole
     if pay_dividend and dividend > 0 and shares:
         value = Decimal(repr(dividend))
-        amount = cents_of(value * Decimal(int(shares)))
+        amount = cents_of(value * exact(shares))
         actions.append(CorporateAction(ActionKind.DIVIDEND, symbol, value, Decimal(0), amount, in_broker))
     return actions
 
@@ -51,13 +51,18 @@ def split_and_dividend(
 def delisting(symbol: str, shares: float, price: float, recovery: float, *, in_broker: bool = True) -> CorporateAction:
     """Return the end of a position whose name stopped printing: cash of `recovery` times the last price."""
     paid = Decimal(repr(price)) * Decimal(repr(recovery))
-    amount = cents_of(paid * Decimal(int(shares)))
-    return CorporateAction(ActionKind.WRITE_OFF, symbol, paid, Decimal(int(-shares)), amount, in_broker)
+    amount = cents_of(paid * exact(shares))
+    return CorporateAction(ActionKind.WRITE_OFF, symbol, paid, exact(-shares), amount, in_broker)
 
 
 def cents_of(dollars: Decimal) -> Decimal:
     """Round to whole cents, halves up."""
     return dollars.quantize(CENT, ROUND_HALF_UP)
+
+
+def exact(shares: float) -> Decimal:
+    """Return shares as a Decimal of at most nine decimals, the smallest fraction that a broker sells."""
+    return Decimal(int(shares)) if shares == int(shares) else Decimal(repr(round(shares, 9)))
 
 
 def in_cents(dollars: Decimal) -> int:

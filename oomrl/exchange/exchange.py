@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from oomrl.domain.actions import delisting, in_cents, split_and_dividend
+from oomrl.domain.actions import delisting, exact, in_cents, split_and_dividend
 from oomrl.domain.market import Floats, Ints, Roster, Session, padded
-from oomrl.domain.trading import AccountRules, CorporateAction, Execution, Orders
+from oomrl.domain.trading import AccountRules, CorporateAction, Execution, Fills, Orders
 from oomrl.errors import Refused
 from oomrl.exchange.friction import UNKNOWN_VOLATILITY, Friction
 from oomrl.exchange.matching import match
@@ -87,41 +87,27 @@ class PaperExchange:
 
     def positions(self) -> Mapping[str, Decimal]:
         """Return shares by symbol, in the order in which the names were first met, zero positions left out."""
-        return {symbol: Decimal(int(shares)) for symbol, shares in self._roster.named(self._shares).items()}
+        return {symbol: exact(shares) for symbol, shares in self._roster.named(self._shares).items()}
 
     def collect(self, session: Session) -> Execution:
         """Work the queued orders through a closed session; what stays unfilled then ends. Each session once."""
-        if session.day <= self.day:
-            raise ValueError(f"Expected a session after {self.day}, was {session.day}")
-        rows = self._roster.rows(session.symbols)
-        self._fit()
-        actions: list[CorporateAction] = []
-        split, dividend = session["split"], session["dividend"]
-        eventful = (split != 1.0) | (dividend > 0)
+        actions = self.begin(session)
         orders = self._open
-        if eventful.any():
-            for at in (eventful & (self._shares[rows] > 0)).nonzero()[0]:
-                actions += self._before_the_open(session, int(at), int(rows[at]))
-            if self.rules.applies_splits and len(orders) and (split != 1.0).any():
-                orders = _split_adjusted(orders, session)
-        at_order = self._rows_in_session(orders, session, rows)
-        number = self._roster.rows(orders.symbols)
+        if self.rules.applies_splits and len(orders) and (session["split"] != 1.0).any():
+            orders = _split_adjusted(orders, session)
         matched = match(
             orders,
-            at_order,
+            self.rows_in_session(orders.symbols, session),
             session,
             self._cents,
             self.friction,
-            self._volatility(number),
+            self.volatility(orders.symbols),
             charge_fees=self.rules.charges_fees,
             sales_fund_at_once=self.sales_fund_at_once,
         )
-        self._cents = matched.cash
-        if len(matched.fills):
-            np.add.at(self._shares, number[matched.fills.order], matched.fills.shares)
-        self._see(session, rows)
-        actions += self._delisted()
-        self._open, self.day = NO_ORDERS, session.day
+        self.settle(orders.symbols, matched.fills, matched.cash)
+        actions += self.end(session)
+        self._open = NO_ORDERS
         return Execution(
             day=session.day,
             orders=orders,
@@ -133,6 +119,52 @@ class PaperExchange:
             actions=tuple(actions),
             fees_in_broker=self.rules.charges_fees,
         )
+
+    def begin(self, session: Session) -> list[CorporateAction]:
+        """Do what happens to the account before a session opens: splits and dividends."""
+        if session.day <= self.day:
+            raise ValueError(f"Expected a session after {self.day}, was {session.day}")
+        rows = self._roster.rows(session.symbols)
+        self._fit()
+        actions: list[CorporateAction] = []
+        eventful = (session["split"] != 1.0) | (session["dividend"] > 0)
+        if eventful.any():
+            for at in (eventful & (self._shares[rows] > 0)).nonzero()[0]:
+                actions += self._before_the_open(session, int(at), int(rows[at]))
+        return actions
+
+    def settle(self, symbols: tuple[str, ...], fills: Fills, cents: int) -> None:
+        """Take fills of orders in `symbols` into the account; `cents` is the cash after them."""
+        self._cents = cents
+        if len(fills):
+            rows = self._roster.rows(symbols)[fills.order]
+            np.add.at(self._shares, rows, fills.shares)
+            # Fractional shares have nine decimals; their sums must not keep the dust of binary fractions.
+            self._shares[rows] = np.round(self._shares[rows], 9)
+
+    def end(self, session: Session) -> list[CorporateAction]:
+        """Do what happens once a session has closed: learn its prices, end positions in names that are gone."""
+        self._see(session, self._roster.rows(session.symbols))
+        self.day = session.day
+        return self._delisted()
+
+    def rows_in_session(self, symbols: tuple[str, ...], session: Session) -> Ints:
+        """Return each symbol's row in a session that has begun, -1 where it does not print."""
+        if not symbols:
+            return np.empty(0, dtype=np.int64)
+        rows = self._roster.rows(symbols)
+        self._fit()
+        place = np.full(len(self._roster), -1, dtype=np.int64)
+        place[self._roster.rows(session.symbols)] = np.arange(len(session.symbols))
+        return place[rows]
+
+    def volatility(self, symbols: tuple[str, ...]) -> Floats:
+        """Return the daily volatility known of each symbol, (len(symbols),)."""
+        rows = self._roster.rows(symbols)
+        self._fit()
+        known = self._returns[rows] >= LEAST_RETURNS
+        volatility: Floats = np.where(known, np.sqrt(self._variance[rows]), UNKNOWN_VOLATILITY)
+        return volatility
 
     def snapshot(self) -> dict[str, Any]:
         """Return the whole state as plain JSON-able values."""
@@ -204,18 +236,6 @@ class PaperExchange:
             self._shares[number] += float(action.shares)
             self._cents += in_cents(action.amount)
         return actions
-
-    def _rows_in_session(self, orders: Orders, session: Session, rows: Ints) -> Ints:
-        if not len(orders):
-            return np.empty(0, dtype=np.int64)
-        place = np.full(len(self._roster), -1, dtype=np.int64)
-        place[rows] = np.arange(len(rows))
-        return place[self._roster.rows(orders.symbols)]
-
-    def _volatility(self, number: Ints) -> Floats:
-        known = self._returns[number] >= LEAST_RETURNS
-        volatility: Floats = np.where(known, np.sqrt(self._variance[number]), UNKNOWN_VOLATILITY)
-        return volatility
 
     def _see(self, session: Session, rows: Ints) -> None:
         """Learn the session's close; suspected jumps teach nothing about volatility."""

@@ -56,12 +56,12 @@ def match(
     `charge_fees` False leaves fees out of the cash (they are still reported); `sales_fund_at_once` lets sales at the
     open pay for buys at the open, as frictionless comparisons want it.
     """
-    count = len(orders)
-    if not count:
+    if not len(orders):
         return Matched(NO_FILLS, _NO_INTS, _NO_INTS, _NO_FLOATS, (), cash)
-    book = _Book(orders, rows, session, cash, friction, volatility, charge_fees)
-    book.sell(sales_fund_at_once)
-    book.buy()
+    book = Book(orders, rows, session, cash, friction, volatility, charge_fees=charge_fees)
+    book.enter(0, sales_fund_at_once=sales_fund_at_once)
+    for point in (1, 2, 3):
+        book.work(point)
     return book.result()
 
 
@@ -74,8 +74,15 @@ class _Chunk:
     values: Floats
 
 
-class _Book:
-    """One batch at work. Arrays have shape (orders,); prices are whole ticks and amounts whole cents in float64."""
+class Book:
+    """One batch at work, point by point of the session's path. Arrays have shape (orders,); prices are whole ticks
+    and amounts whole cents in float64.
+
+    `match` walks one book along all four points. An exchange whose orders come and go between the points makes a book
+    of what is there at each point instead: `stop` (n,) are prices in dollars that must be reached, against the
+    trader, before an order lives (NaN: lives already), `taken` (n,) the shares that it took in this session before.
+    `freed[point]` are the cents of sales that become spendable there; whoever goes on in a new book carries them over.
+    """
 
     def __init__(
         self,
@@ -85,7 +92,10 @@ class _Book:
         cash: int,
         friction: Friction,
         volatility: Floats,
-        charge_fees: bool,
+        *,
+        charge_fees: bool = True,
+        stop: Floats | None = None,
+        taken: Floats | None = None,
     ) -> None:
         self.orders, self.cash, self.friction, self.charge_fees = orders, float(cash), friction, charge_fees
         self.size = np.abs(orders.shares)
@@ -102,53 +112,44 @@ class _Book:
         share = np.minimum(orders.participation, friction.max_participation)
         wanted = np.minimum(self.size, np.floor(share * volume + 1e-9))
         self.wanted = wanted if self.alive.all() else np.where(self.alive, wanted, 0.0)
-        up_first = high - opened <= opened - low
-        self.path = (opened, np.where(up_first, high, low), np.where(up_first, low, high), close)
+        self.path = path_of(opened, high, low, close)
         self.scale = friction.impact_scale(volatility, np.maximum(volume, 1.0)) if friction.impact_coefficient else None
         # Seen with the order's sign, prices fall towards the trader and a limit is met from above, buy or sell.
         self.limit: Floats | None = None
+        self.stop: Floats | None = None
         unlimited = np.isnan(orders.limit)
-        if not unlimited.all():
+        if stop is not None or not unlimited.all():
             self.seen = [self.sign * price for price in self.path]
             self.limit = np.where(unlimited, np.inf, np.floor(self.sign * orders.limit * 10_000 + 1e-6))
-        self.left = self.wanted.copy()
+        if stop is not None:
+            self.stop = np.where(np.isnan(stop), -np.inf, self.sign * ticks(stop))
+        self.left = self.wanted.copy() if taken is None else np.maximum(self.wanted - taken, 0.0)
         self.short: Bools = np.zeros(len(orders), dtype=np.bool_)
         self.freed = [0.0] * 5
         self.legs: list[list[_Chunk]] = [[], [], [], []]
 
-    def sell(self, at_once: bool) -> None:
-        """Fill all sales, and note at which point of the path each one's cash is there."""
-        ready = self.selling & (self.left > 0)
-        meets = ready & self._meets(0)
-        self._sales(meets.nonzero()[0], self.path[0], 0, 0 if at_once else 1)
-        if self.limit is None:
-            return
-        ready &= ~meets
-        for point in (1, 2, 3):
-            if not ready.any():
-                return
-            crossing = ready & self._crosses(point)
-            ready &= ~crossing
-            touch = self.seen[point] == self.limit
-            self._sales((crossing & ~touch).nonzero()[0], -self.limit, point, point)
-            self._sales((crossing & touch).nonzero()[0], -self.limit, point, point + 1)
+    def enter(self, point: int, *, sales_fund_at_once: bool = False) -> None:
+        """Fill the orders that a point meets as they enter there, sales first. The open is the first such point."""
+        met = (self.left > 0) & self._triggered(point) & self._meets(point)
+        sales = (met & self.selling).nonzero()[0]
+        self._sales(sales, self.path[point], point, point if sales_fund_at_once else point + 1)
+        self._release(point)
+        self._pay((met & ~self.selling).nonzero()[0], self.path[point], point)
 
-    def buy(self) -> None:
-        """Walk the path: limits that a leg crosses, then cash freed so far, then the buys that waited for it."""
-        self.cash += self.freed[0]
-        waiting = ~self.selling & (self.left > 0)
-        self._pay((waiting & self._meets(0)).nonzero()[0], self.path[0], 0)
-        for point in (1, 2, 3):
-            if self.limit is None and not self.freed[point]:
-                continue
-            waiting = ~self.selling & (self.left > 0)
-            if self.limit is not None:
-                self._pay((waiting & self._crosses(point)).nonzero()[0], self.limit, point)
-            if self.freed[point]:
-                self.cash += self.freed[point]
-                released = ~self.selling & (self.left > 0) & self._meets(point)
-                self._pay(released.nonzero()[0], self.path[point], point)
-        self.cash += self.freed[4]
+    def work(self, point: int) -> None:
+        """Walk the leg that ends at a point: stops and limits that it crosses, then cash freed so far, then the buys
+        that waited for it."""
+        if self.limit is not None:
+            reached, reference = self._reached(point)
+            touch = self.seen[point] == reference
+            price = self.sign * reference
+            sales = reached & self.selling
+            self._sales((sales & ~touch).nonzero()[0], price, point, point)
+            self._sales((sales & touch).nonzero()[0], price, point, point + 1)
+            self._pay((reached & ~self.selling).nonzero()[0], price, point)
+        if self._release(point):
+            waiting = ~self.selling & (self.left > 0) & self._triggered(point) & self._meets(point)
+            self._pay(waiting.nonzero()[0], self.path[point], point)
 
     def result(self) -> Matched:
         """Return the fills in the order in which they happened."""
@@ -156,8 +157,9 @@ class _Book:
         causes = self._causes(unfilled)
         chunks = [chunk for leg in self.legs for chunk in leg]
         unfilled = self.sign * unfilled
+        cash = int(self.cash + sum(self.freed))
         if not chunks:
-            return Matched(NO_FILLS, _NO_INTS, _NO_INTS, unfilled, causes, int(self.cash))
+            return Matched(NO_FILLS, _NO_INTS, _NO_INTS, unfilled, causes, cash)
         row = np.concatenate([chunk.rows for chunk in chunks])
         size, reference, spread, impact, cents, commission, regulatory = np.concatenate(
             [chunk.values for chunk in chunks], axis=1
@@ -167,15 +169,36 @@ class _Book:
         prices = np.array([reference + spread + impact, reference, self.path[0][row], spread, impact]) / 10_000
         whole = np.array([-sign * cents, commission, regulatory]).astype(np.int64)
         fills = Fills(row, sign * size, prices[0], prices[1], prices[2], prices[3], prices[4], whole[0])
-        return Matched(fills, whole[1], whole[2], unfilled, causes, int(self.cash))
+        return Matched(fills, whole[1], whole[2], unfilled, causes, cash)
 
     def _meets(self, point: int) -> Bools | bool:
         return True if self.limit is None else self.seen[point] <= self.limit
 
-    def _crosses(self, point: int) -> Bools:
+    def _triggered(self, point: int) -> Bools | bool:
+        if self.stop is None:
+            return True
+        self.stop = np.where(self.seen[point] >= self.stop, -np.inf, self.stop)
+        return np.isneginf(self.stop)
+
+    def _reached(self, point: int) -> tuple[Bools, Floats]:
+        """Return which waiting orders the leg to a point fills, and at which price as seen by each."""
         assert self.limit is not None
-        crosses: Bools = (self.seen[point - 1] > self.limit) & (self.seen[point] <= self.limit)
-        return crosses
+        before, here = self.seen[point - 1], self.seen[point]
+        reached: Bools = (self.left > 0) & (before > self.limit) & (here <= self.limit)
+        if self.stop is None:
+            return reached, self.limit
+        triggers = (before < self.stop) & (here >= self.stop)
+        reached &= before >= self.stop
+        reached |= (self.left > 0) & triggers & (self.stop <= self.limit)
+        reference = np.where(triggers, self.stop, self.limit)
+        self.stop = np.where(triggers, -np.inf, self.stop)
+        return reached, reference
+
+    def _release(self, point: int) -> bool:
+        """Make spendable what sales freed for a point; return whether there was any."""
+        freed, self.freed[point] = self.freed[point], 0.0
+        self.cash += freed
+        return freed > 0
 
     def _sales(self, which: Ints, prices: Floats, leg: int, frees: int) -> None:
         if not len(which):
@@ -238,7 +261,7 @@ class _Book:
         if self.scale is None:
             impact = np.zeros_like(spread)
         else:
-            before = None if selling else self.wanted[which] - self.left[which]
+            before = self.wanted[which] - self.left[which]
             impact = self.friction.impact(reference, self.scale[which], shares, before)
         if self.limit is None:
             if not selling:
@@ -259,6 +282,12 @@ class _Book:
         code = np.where(self.alive, code, _NOT_TRADED)
         code = np.where(unfilled > 0, code, _NONE)
         return tuple([CAUSES[number] for number in code.tolist()])
+
+
+def path_of(opened: Floats, high: Floats, low: Floats, close: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return a session's path of four points: open, the nearer of high and low, the other, close. Shapes kept."""
+    up_first = high - opened <= opened - low
+    return opened, np.where(up_first, high, low), np.where(up_first, low, high), close
 
 
 def _blank(session: Session) -> Session:

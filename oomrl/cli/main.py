@@ -30,6 +30,7 @@ COMMANDS = {
     "halt": ("account", "Stop trading with the account as it is."),
     "resume": ("account", "Let a halted account trade again."),
     "endow": ("account", "Put money in, with a reason."),
+    "exchange": ("exchange", "Serve a paper exchange that speaks Alpaca's protocols."),
     "audit": ("audit", "Verify, export and quote the chain of attestations."),
 }
 

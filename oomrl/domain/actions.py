@@ -29,9 +29,7 @@ def split_and_dividend(
         grown = shares * split
         whole = float(math.floor(grown + 1e-6))
         ratio = Decimal(repr(split))
-        actions.append(
-            CorporateAction(ActionKind.SPLIT, symbol, ratio, exact(whole - shares), Decimal(0), in_broker)
-        )
+        actions.append(CorporateAction(ActionKind.SPLIT, symbol, ratio, exact(whole - shares), Decimal(0), in_broker))
         fraction = grown - whole
         if fraction > 1e-6:
             price = Decimal(repr(opened))

@@ -89,6 +89,11 @@ class PaperExchange:
         """Return shares by symbol, in the order in which the names were first met, zero positions left out."""
         return {symbol: exact(shares) for symbol, shares in self._roster.named(self._shares).items()}
 
+    def position(self, symbol: str) -> Decimal:
+        """Return the shares held of one name."""
+        row = self._roster.find(symbol)
+        return exact(float(self._shares[row])) if row is not None and row < len(self._shares) else Decimal(0)
+
     def collect(self, session: Session) -> Execution:
         """Work the queued orders through a closed session; what stays unfilled then ends. Each session once."""
         actions = self.begin(session)

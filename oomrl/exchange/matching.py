@@ -123,7 +123,7 @@ class Book:
             self.limit = np.where(unlimited, np.inf, np.floor(self.sign * orders.limit * 10_000 + 1e-6))
         if stop is not None:
             self.stop = np.where(np.isnan(stop), -np.inf, self.sign * ticks(stop))
-        self.left = self.wanted.copy() if taken is None else np.maximum(self.wanted - taken, 0.0)
+        self.left = self.wanted.copy() if taken is None else np.maximum(np.round(self.wanted - taken, 9), 0.0)
         self.short: Bools = np.zeros(len(orders), dtype=np.bool_)
         self.freed = [0.0] * 5
         self.legs: list[list[_Chunk]] = [[], [], [], []]

@@ -1,0 +1,167 @@
+"""The HTTP and WebSocket application: keys, the request limit, faults, and the endpoints behind them.
+
+Everything runs in one thread. A request first lets the market catch up with the clock, then is answered at once; only
+slow answers and streams wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+
+from oomrl.exchange.emulator import admin, data_api, trading_api
+from oomrl.exchange.emulator.asking import body_of
+from oomrl.exchange.emulator.clock import VirtualClock
+from oomrl.exchange.emulator.limits import RateLimit
+from oomrl.exchange.emulator.market_data import MarketData
+from oomrl.exchange.emulator.refusals import Refusal
+from oomrl.exchange.emulator.stream import Hub
+from oomrl.exchange.emulator.trading_api import Answer, Asked
+from oomrl.exchange.emulator.venue import Venue
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+UNAUTHORIZED = {"code": 40110000, "message": "request is not authorized"}
+TOO_MANY = {"code": 42910000, "message": "too many requests."}
+UNKNOWN = {"code": 40410000, "message": "endpoint not found."}
+
+
+class Exchange:
+    """A venue with a clock, as a web application."""
+
+    def __init__(self, venue: Venue, clock: VirtualClock, *, rate_limit: int = 200, free_plan: bool = True) -> None:
+        self.venue, self.clock = venue, clock
+        self.data = MarketData(venue, free_plan=free_plan)
+        self.hub = Hub()
+        self.trading_limit, self.data_limit = RateLimit(rate_limit), RateLimit(rate_limit)
+        self.counts: Counter[str] = Counter()
+        venue.on_update = self.hub.publish
+
+    def tick(self) -> None:
+        """Let the market catch up with the clock."""
+        self.venue.advance(self.clock.now())
+
+    def application(self) -> Starlette:
+        """Return the ASGI application."""
+        routes = [Route(path, self._trading(path, run), methods=[verb]) for verb, path, run in trading_api.ROUTES]
+        routes += [Route(path, self._data(path, run), methods=["GET"]) for path, run in data_api.ROUTES]
+        routes += [
+            Route("/admin/clock", self._admin(self._clock), methods=["GET", "POST"]),
+            Route("/admin/books", self._admin(self._books), methods=["GET"]),
+            Route("/admin/requests", self._admin(self._requests), methods=["GET"]),
+            Route("/admin/deposit", self._admin(self._deposit), methods=["POST"]),
+            Route("/admin/reset", self._admin(self._reset), methods=["POST"]),
+        ]
+        return Starlette(
+            routes=[*routes, WebSocketRoute("/stream", self.hub.serve)],
+            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
+            exception_handlers={HTTPException: _unknown},
+            lifespan=self._lifespan,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        running = asyncio.create_task(self._run_clock())
+        yield
+        self.hub.drop()
+        running.cancel()
+
+    async def _run_clock(self) -> None:
+        while (event := self.venue.next_event) is not None:
+            wait = self.clock.seconds_until(event.at)
+            if wait is None:
+                return
+            await asyncio.sleep(wait)
+            self.tick()
+
+    def _trading(self, path: str, run: trading_api.Handler) -> Endpoint:
+        def handle(query: Any, parts: dict[str, str], body: Any) -> Answer:
+            return run(self.venue, Asked(query, parts, body))
+
+        return self._guarded(path, handle, self.trading_limit)
+
+    def _data(self, path: str, run: data_api.Answering) -> Endpoint:
+        def handle(query: Any, parts: dict[str, str], body: Any) -> Answer:
+            return run(self.data, query, parts)
+
+        return self._guarded(path, handle, self.data_limit)
+
+    def _guarded(self, path: str, handle: Callable[[Any, dict[str, str], Any], Answer], limit: RateLimit) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            raw = await request.body()
+            self.tick()
+            key, secret = (request.headers.get(f"apca-api-{part}") for part in ("key-id", "secret-key"))
+            headers: dict[str, str] = {}
+            if not key or not secret:
+                response: Response = JSONResponse(UNAUTHORIZED, 401)
+            else:
+                passes, headers = limit.take(key, self.venue.now)
+                response = self._answer(request, raw, handle) if passes else JSONResponse(TOO_MANY, 429)
+            response.headers.update(headers)
+            self.counts[f"{request.method} {path} {response.status_code}"] += 1
+            return response
+
+        return endpoint
+
+    def _answer(self, request: Request, raw: bytes, handle: Callable[[Any, dict[str, str], Any], Answer]) -> Response:
+        try:
+            body = body_of(raw) if raw and request.method in ("POST", "PATCH") else None
+            answer = handle(request.query_params, dict(request.path_params), body)
+        except Refusal as refusal:
+            return JSONResponse(refusal.body, refusal.status)
+        return Response(status_code=answer.status) if answer.body is None else _json(answer.body, answer.status)
+
+    # Admin
+
+    def _admin(self, run: Callable[[Request, Any], Any]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            raw = await request.body()
+            self.tick()
+            try:
+                return _json(run(request, body_of(raw) if raw else None), 200)
+            except Refusal as refusal:
+                return JSONResponse(refusal.body, refusal.status)
+
+        return endpoint
+
+    def _clock(self, request: Request, body: Any) -> Any:
+        if request.method == "POST":
+            self.clock.set(admin.target(self.venue, body))
+            self.tick()
+        return admin.clock(self.venue)
+
+    def _books(self, request: Request, body: Any) -> Any:
+        return admin.books(self.venue)
+
+    def _requests(self, request: Request, body: Any) -> Any:
+        return dict(sorted(self.counts.items()))
+
+    def _deposit(self, request: Request, body: Any) -> Any:
+        self.venue.deposit(admin.amount_of(body, "amount"))
+        return {"cash": str(self.venue.cash)}
+
+    def _reset(self, request: Request, body: Any) -> Any:
+        self.venue.open_account(admin.amount_of(body, "cash") if body else self.venue.terms.cash)
+        return {"account": self.venue.account_id}
+
+
+def _json(body: Any, status: int) -> Response:
+    return Response(json.dumps(body, separators=(",", ":")), status, media_type="application/json")
+
+
+def _unknown(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    body = UNKNOWN if status == 404 else {"code": status * 100_000 + 10_000, "message": "method not allowed"}
+    return JSONResponse(body, status, headers=getattr(error, "headers", None))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oomrl.adapters.counterfactual import Counterfactual
-from oomrl.adapters.database import Store
+from oomrl.adapters.database import Store, Work
 from oomrl.adapters.repository import Repository
 from oomrl.domain.controls import other_cadence, placebo
 from oomrl.domain.market import Floats
@@ -22,6 +22,16 @@ from oomrl.exchange.replay import ReplayResult
 #: Below this many sessions no figure is worth an interval.
 LEAST = 20
 RESAMPLES = 1_000
+VERDICTS = {"pass": "passed the gate", "refuse": "refused by the gate"}
+#: How a diagnostic ends, in a person's words.
+ENDS = {
+    "repaired": "approved and deployed",
+    "exhausted": "no attempt passed",
+    "escalated": "handed to a person",
+    "no_patch": "shared with the market: no patch",
+    "rolled_back": "undone by a rollback",
+    "open": "still open",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +102,17 @@ def uplift(one: Curve, other: Curve, riskless: float, seed: int) -> tuple[float 
     return _rounded(estimate.value), [_rounded(estimate.low), _rounded(estimate.high)]
 
 
+@dataclass(frozen=True, slots=True)
+class LossTold:
+    """One loss in words: when and by what it was found, its cause, what was answered, and how it ended."""
+
+    day: date
+    evidence: str
+    cause: str
+    answers: Sequence[str]
+    end: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """A finished run: the result as printed, and the curves behind it by name."""
@@ -99,6 +120,32 @@ class Outcome:
     result: dict[str, Any]
     curves: Mapping[str, Curve]
     first_deployment: date | None
+    losses: Sequence[LossTold] = ()
+
+
+def losses_told(view: Work, run: str) -> list[LossTold]:
+    """Tell each diagnosed loss of a run: what was proposed, what the gate said, how it ended."""
+    told = []
+    losses = {loss.id: loss for loss in view.losses.all(run)}
+    verdicts = {verdict.proposal: verdict.outcome for verdict in view.proposals.verdicts(run)}
+    for diagnostic in view.losses.diagnostics(run):
+        loss = losses[diagnostic.loss]
+        words: Mapping[str, Any] = diagnostic.payload["diagnostics"]  # type: ignore[assignment]
+        answers = []
+        for made in view.proposals.all(run, diagnostic.id):
+            said = VERDICTS.get(verdicts.get(made.id, ""), made.status.value)
+            author = f"{made.author}, rules and no language model" if made.author == "offline" else made.author
+            answers.append(f"{made.attempt}. {_first_words(made.explanation)} ({author}): {said}")
+        end = ENDS.get(diagnostic.status, diagnostic.status)
+        told.append(LossTold(diagnostic.day, str(loss.detail["evidence"]), words["root_cause"], answers, end))
+    return told
+
+
+def _first_words(explanation: str) -> str:
+    """Return the sentence of an explanation that names the repair."""
+    lines = [line.strip() for line in explanation.splitlines() if line.strip()] or ["no explanation"]
+    named = next((line.removeprefix("Repair:").strip() for line in lines if line.startswith("Repair:")), lines[0])
+    return named.split(". ")[0][:70]
 
 
 def outcome(
@@ -120,7 +167,7 @@ def outcome(
         verdicts = view.proposals.verdicts(run)
         orders, fills = view.orders.counts(run)
         _, _, model_cost = view.prompts.bill(run)
-        state = view.capital.state(run)
+        state, told = view.capital.state(run), losses_told(view, run)
     curve = curve_of_marks(marks, endowment)
     last = marks[-1].day if marks else start_day
     first_tree = repository.tree(deployments[0].revision)
@@ -150,7 +197,7 @@ def outcome(
         "controls": controls,
     }
     if changed is None:
-        return Outcome(result, curves, None)
+        return Outcome(result, curves, None, told)
     base = incumbent.since(changed)
     result["uplift_sharpe"], result["uplift_ci"] = uplift(curve.since(changed), base, riskless, seed)
     trees = {"placebo": placebo(first_tree, seed), "cadence": other_cadence(first_tree)}
@@ -159,7 +206,7 @@ def outcome(
         difference, interval = uplift(other.since(changed), base, riskless, seed)
         controls[name] = figures(other, riskless, seed) | {"uplift_sharpe": difference, "uplift_ci": interval}
         curves[name] = other
-    return Outcome(result, curves, changed)
+    return Outcome(result, curves, changed, told)
 
 
 def _rounded(value: float) -> float | None:

@@ -1,78 +1,89 @@
-"""Draw a finished run: its equity beside the incumbent's and the controls', losses and deployments marked."""
+"""Draw a finished run: its equity beside others, the comparison with the incumbent, each loss, friction by name."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
+from oomrl.adapters import pictures
 from oomrl.adapters.database import Store
 from oomrl.adapters.outcome import Curve, Outcome
-from oomrl.domain.records import DeploymentKind
+from oomrl.domain.attribution import PARTS
+from oomrl.domain.performance import Estimate
+from oomrl.domain.records import DeploymentKind, StoredDiagnostic, StoredFill
 
-#: Okabe and Ito's colours, which colour-blind people can tell apart.
-COLOURS = {
-    "run": "#0072B2",
-    "incumbent": "#D55E00",
-    "placebo": "#999999",
-    "cadence": "#009E73",
-    "inverse": "#CC79A7",
-    "benchmark": "#000000",
-}
+NOTE = "simulated: no evidence of live performance"
+FIGURES = {"annualised return": "annualised_return", "Sharpe ratio": "sharpe", "max drawdown": "max_drawdown"}
+PERCENT = ("annualised return", "max drawdown")
 
 
-def draw_run(found: Outcome, store: Store, run: str, folder: Path) -> Path:
-    """Write equity.png and return its path."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+def draw_run(found: Outcome, store: Store, run: str, folder: Path) -> list[Path]:
+    """Write the pictures of a run and return their paths, the equity curves first."""
     with store.read() as view:
-        losses = [loss.day for loss in view.losses.all(run) if loss.level == "loss"]
+        losses = view.losses.all(run)
+        diagnostics = view.losses.diagnostics(run)
         deployments = [made for made in view.deployments.all(run) if made.kind is not DeploymentKind.START]
-    figure = Figure(figsize=(11, 7.5), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    own = found.curves["run"]
-    for name, curve in reversed(found.curves.items()):
-        width = 2.2 if name == "run" else 1.2
-        top.plot(curve.days, curve.equity / 1e6, color=COLOURS.get(name), linewidth=width, label=_label(name))
-    top.plot(
-        own.days, _benchmark(own, found), color=COLOURS["benchmark"], linewidth=0.9, linestyle=":", label="benchmark"
-    )
-    at = dict(zip(own.days, own.equity / 1e6, strict=True))
-    marked = [day for day in losses if day in at]
-    top.scatter(marked, [at[day] for day in marked], marker="v", s=36, color="#E69F00", zorder=5, label="loss")
-    for number, made in enumerate(deployments):
-        label = "deployment" if number == 0 else None
-        for axes in (top, bottom):
-            axes.axvline(made.day, color="#56B4E9", linewidth=1.2, linestyle="--", label=label if axes is top else None)
-    top.set_ylabel("equity, million dollars")
-    top.set_title("Simulated equity: the run, the untouched incumbent, and controls from the first deployment on")
-    top.legend(loc="best", fontsize=8, frameon=False)
-    for name in ("incumbent", "run"):
-        curve = found.curves[name]
-        bottom.fill_between(
-            curve.days, _drawdown(curve) * 100, color=COLOURS[name], alpha=0.35, linewidth=0, label=_label(name)
+        fills = view.orders.fills(run)
+    own, incumbent = _line(found, "run"), _line(found, "incumbent")
+    drawn = {
+        "equity": pictures.equity(
+            [own, incumbent, *(_line(found, name) for name in found.curves if name not in ("run", "incumbent"))],
+            [pictures.LossMark(loss.day, loss.level != "loss") for loss in losses],
+            [pictures.DeploymentMark(d.day, d.revision[:7], d.kind is DeploymentKind.ROLLBACK) for d in deployments],
+            title="Equity beside the untouched incumbent and the controls",
+            note=NOTE,
         )
-    bottom.set_ylabel("drawdown, %")
-    bottom.legend(loc="lower left", fontsize=8, frameon=False)
-    for axes in (top, bottom):
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
+    }
+    figures = {label: pair for label, name in FIGURES.items() if (pair := _figures(found.result, name)) is not None}
+    if figures:
+        drawn["comparison"] = pictures.comparison(
+            own, incumbent, figures, percent=PERCENT, title="The run against the untouched incumbent", note=NOTE
+        )
+    costs = _friction(fills)
+    if costs:
+        drawn["friction"] = pictures.friction_by_name(costs, note=NOTE)
+    for number, diagnostic in enumerate(diagnostics, start=1):
+        drawn[f"loss-{number}"] = _waterfall(diagnostic)
     folder.mkdir(parents=True, exist_ok=True)
-    place = folder / "equity.png"
-    figure.savefig(place)
-    return place
+    places = []
+    for name, data in drawn.items():
+        places.append(folder / f"{name}.png")
+        places[-1].write_bytes(data)
+    return places
 
 
-def _label(name: str) -> str:
-    return {"run": "this run", "incumbent": "incumbent, untouched"}.get(name, f"control: {name}")
+def _line(found: Outcome, name: str) -> pictures.Curve:
+    curve: Curve = found.curves[name]
+    label = {"run": "this run", "incumbent": "incumbent, untouched"}.get(name, f"control: {name}")
+    return pictures.Curve(label, curve.days, curve.equity)
 
 
-def _benchmark(curve: Curve, found: Outcome) -> np.ndarray:
-    return np.cumprod(1 + curve.benchmark) * found.result["initial_equity"] / 1e6
+def _figures(result: Mapping[str, Any], name: str) -> tuple[Estimate, Estimate] | None:
+    pair = []
+    for figures in (result, result["incumbent"]):
+        value, bounds = figures[name], figures.get(f"{name}_ci")
+        if value is None or bounds is None or None in bounds:
+            return None
+        pair.append(Estimate(value, *bounds, method="stationary bootstrap"))
+    return pair[0], pair[1]
 
 
-def _drawdown(curve: Curve) -> np.ndarray:
-    wealth = np.concatenate([[1.0], np.cumprod(1 + curve.returns)])
-    return (wealth / np.maximum.accumulate(wealth) - 1)[1:]
+def _friction(fills: list[StoredFill]) -> dict[str, dict[str, float]]:
+    """Sum up what spread, impact and fees took by name, in dollars paid."""
+    costs: dict[str, dict[str, float]] = {}
+    for fill in fills:
+        mine = costs.setdefault(fill.symbol, {"spread": 0.0, "impact": 0.0, "fees": 0.0})
+        shares = float(fill.shares)
+        mine["spread"] += shares * (fill.spread or 0.0)
+        mine["impact"] += shares * (fill.impact or 0.0)
+        mine["fees"] += float(fill.commission + fill.regulatory)
+    return costs
+
+
+def _waterfall(diagnostic: StoredDiagnostic) -> bytes:
+    stored: Mapping[str, float] = diagnostic.payload["decomposition"]  # type: ignore[assignment]
+    parts = {name: stored[name] for name in PARTS}
+    window: Mapping[str, str] = diagnostic.payload["window"]  # type: ignore[assignment]
+    title = f"Where the money went, {window['first']} to {window['last']}"
+    return pictures.waterfall(parts, title=title, note=NOTE)

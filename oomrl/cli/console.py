@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
+from oomrl.adapters.outcome import LossTold
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.capital import Capital
 from oomrl.domain.loss import Loss
@@ -83,6 +85,21 @@ class Watching:
             self._bar.console.print(Text(f"{self.day or ''} {text}"))
 
 
+def losses_told(losses: Sequence[LossTold]) -> Text:
+    """Say what was lost and why, what was proposed, what the gate said, and how it ended."""
+    text = Text()
+    for loss in losses:
+        text.append(f"{loss.day}  {loss.cause.replace('_', ' ')}", "bold").append(f": {loss.evidence}\n")
+        for answer in loss.answers:
+            text.append(f"            {answer}\n")
+        text.append(f"            {loss.end}\n")
+    return text
+
+
+def _dollars(value: float) -> str:
+    return f"${value / 1e6:,.2f}M" if value >= 1e7 else f"${value:,.0f}"
+
+
 def summary(result: dict[str, Any]) -> Table:
     """Return the closing table: the run, the untouched incumbent and the controls side by side."""
     table = Table(title="Simulated results (no evidence of live performance)", title_style="bold")
@@ -91,7 +108,7 @@ def summary(result: dict[str, Any]) -> Table:
     for name in rows:
         table.add_column(name, justify="right")
     lines = (
-        ("final equity", "final_equity", "${:,.0f}", None),
+        ("final equity", "final_equity", _dollars, None),
         ("annualised return", "annualised_return", "{:.1%}", "annualised_return_ci"),
         ("Sharpe ratio", "sharpe", "{:.2f}", "sharpe_ci"),
         ("max drawdown", "max_drawdown", "{:.1%}", "max_drawdown_ci"),
@@ -103,10 +120,11 @@ def summary(result: dict[str, Any]) -> Table:
         cells = []
         for figures in rows.values():
             value = figures.get(key)
-            cell = "-" if value is None else form.format(value)
+            show = form if callable(form) else form.format
+            cell = "-" if value is None else show(value)
             bounds = figures.get(interval) if interval else None
             if bounds and None not in bounds:
-                cell += "\n[" + ", ".join(form.format(bound) for bound in bounds) + "]"
+                cell += "\n[" + ", ".join(map(show, bounds)) + "]"
             cells.append(Text(cell))
         table.add_row(label, *cells)
     return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import click
 
 from oomrl import bootstrap
-from oomrl.adapters.outcome import Outcome, outcome
-from oomrl.cli.console import Watching, console, summary
+from oomrl.adapters.outcome import LossTold, Outcome, outcome
+from oomrl.cli.console import Watching, console, losses_told, summary
 from oomrl.errors import Mistake
 from oomrl.settings import load
 from oomrl.stages import Waiting
@@ -104,7 +105,7 @@ def simulate(
         "sessions_per_second": round(found.result["sessions"] / seconds, 1),
     }
     picture(found, made, state)
-    show(result, state, as_json)
+    show(result, found.losses, state, as_json)
 
 
 def forget(state: Path) -> None:
@@ -138,11 +139,13 @@ def picture(found: Outcome, made: bootstrap.Assembled, state: Path) -> None:
     draw_run(found, made.store, made.run, state / "reports")
 
 
-def show(result: dict[str, Any], state: Path, as_json: bool) -> None:
+def show(result: dict[str, Any], losses: Sequence[LossTold], state: Path, as_json: bool) -> None:
     """Print the result."""
     if as_json:
         click.echo(json.dumps(result, indent=2))
         return
+    if losses:
+        console.print(losses_told(losses))
     console.print(summary(result))
     verdicts = result["verdicts"]
     console.print(

@@ -7,17 +7,10 @@ own calendar and is an aware UTC datetime.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-
-@dataclass(frozen=True, slots=True)
-class Hours:
-    """One session's open and close, aware UTC."""
-
-    day: date
-    opens: datetime
-    closes: datetime
+from oomrl.domain.market import Hours
+from oomrl.errors import Mistake
 
 
 class Calendar:
@@ -43,6 +36,13 @@ class Calendar:
         place = bisect_left(self._days, day)
         found = place < len(self._days) and self._days[place] == day
         return self.hours[place] if found else None
+
+    def after(self, day: date) -> Hours:
+        """Return the first session after a day."""
+        place = bisect_right(self._days, day)
+        if place == len(self._days):
+            raise Mistake(f"Expected a calendar that goes beyond {day}, was {self.name} to {self._days[-1]}.")
+        return self.hours[place]
 
     def last_closed(self, now: datetime, delay: timedelta = timedelta(0)) -> Hours | None:
         """Return the newest session that closed at least `delay` before now."""

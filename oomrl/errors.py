@@ -19,6 +19,24 @@ class Unavailable(OomrlError):
     """An outside service did not answer: the stage may be tried again later."""
 
 
+class InDoubt(Unavailable):
+    """A request went out and no answer came back: it may have been carried out. Never resent blindly."""
+
+
+class BrokerRefusal(OomrlError):
+    """The broker said no. `later` where the same order may be taken later, `duplicate` where its id was taken before,
+    `missing` where it knows no such order.
+
+    `code` is the broker's, for the record; it is never branched on alone, since refusals move between codes.
+    """
+
+    def __init__(
+        self, message: str, code: str = "", *, later: bool = False, duplicate: bool = False, missing: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.code, self.later, self.duplicate, self.missing = code, later, duplicate, missing
+
+
 class Halt(OomrlError):
     """Trading must stop with the account left as it is until a person resumes."""
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol
 
+from oomrl.domain.brokerage import (
+    BrokerAccount,
+    BrokerFill,
+    BrokerOrder,
+    CashMove,
+    Holding,
+    Quote,
+    Ticket,
+)
 from oomrl.domain.market import Session
 from oomrl.domain.trading import Decision, Execution, Orders, Portfolio
 
@@ -52,6 +61,72 @@ class Broker(Protocol):
 
     def positions(self) -> Mapping[str, Decimal]:
         """Return shares by symbol, zero positions left out."""
+        ...
+
+
+class Timer(Clock, Protocol):
+    """A clock that can be waited on: the wall's, or a virtual one that waiting moves."""
+
+    def wait(self, until: datetime) -> None:
+        """Return at an instant or soon after an event at the broker, whichever is first."""
+        ...
+
+
+class Brokerage(Protocol):
+    """A broker's account, one order at a time. `oomrl.testing.conformance` holds what an adapter must keep to.
+
+    Reads may raise `Unavailable` (asked again a few times before). What changes something is sent once: `InDoubt`
+    where no answer came, `BrokerRefusal` where the answer is no.
+    """
+
+    name: str
+
+    def account(self) -> BrokerAccount:
+        """Return the account's money and whether it may trade."""
+        ...
+
+    def holdings(self) -> Sequence[Holding]:
+        """Return all positions."""
+        ...
+
+    def place(self, ticket: Ticket) -> BrokerOrder:
+        """Send one order. A client order id is taken once for ever: a second one is refused as `duplicate`."""
+        ...
+
+    def find(self, client_order_id: str) -> BrokerOrder | None:
+        """Return the order of a client order id, None where the broker has none."""
+        ...
+
+    def orders(self, since: datetime, symbols: Sequence[str] = ()) -> Sequence[BrokerOrder]:
+        """Return all orders in any state that were submitted since an instant, oldest first."""
+        ...
+
+    def open_orders(self) -> Sequence[BrokerOrder]:
+        """Return all orders that may still trade, however many."""
+        ...
+
+    def cancel(self, order: str) -> None:
+        """Ask to cancel an order by the broker's id. That it was asked says nothing about what became of it."""
+        ...
+
+    def cancel_all(self) -> None:
+        """Ask to cancel every open order."""
+        ...
+
+    def close_all(self) -> None:
+        """Ask to cancel every open order and to sell every position at the market."""
+        ...
+
+    def fills(self, since: datetime) -> Sequence[BrokerFill]:
+        """Return all executions since an instant, oldest first."""
+        ...
+
+    def cash_moves(self, day: date) -> Sequence[CashMove]:
+        """Return a day's lines of the account that are no trades."""
+        ...
+
+    def quotes(self, symbols: Sequence[str]) -> Mapping[str, Quote]:
+        """Return the newest quote of each name that has one."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,15 @@ TICKS_PER_CENT = 100
 #: (1 when none), tradable 1.0 or 0.0 as known at the close (0.0: no volume, or in quarantine; the name is
 #: valued, not traded).
 COLUMNS = ("open", "high", "low", "close", "volume", "dividend", "split", "tradable")
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """One session's open and close, aware UTC."""
+
+    day: date
+    opens: datetime
+    closes: datetime
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,6 +28,7 @@ from oomrl.adapters.database.losses import Losses
 from oomrl.adapters.database.notices import Notices
 from oomrl.adapters.database.orders import OrderBook
 from oomrl.adapters.database.people import People
+from oomrl.adapters.database.placements import Placements
 from oomrl.adapters.database.prompts import Prompts
 from oomrl.adapters.database.proposals import Proposals
 from oomrl.adapters.database.reading import Reading
@@ -44,6 +45,7 @@ class Work:
         self.connection = connection
         self.runs = Runs(connection, keys)
         self.orders = OrderBook(connection, self.runs)
+        self.placements = Placements(connection, self.runs)
         self.ledger = Ledger(connection, self.runs)
         self.sessions = Sessions(connection, self.runs, self.orders, self.ledger)
         self.losses = Losses(connection, self.runs)

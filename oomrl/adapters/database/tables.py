@@ -489,3 +489,72 @@ notices = Table(
     Column("at", Utc, nullable=False),
     Column("sent_at", Utc),
 )
+
+placements = Table(
+    "placements",
+    metadata,
+    _run(),
+    Column("client_order_id", String(128), primary_key=True),
+    Column("for_order", String(128), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("decided_on", Date, nullable=False),
+    Column("symbol", String(32), nullable=False),
+    Column("side", String(4), nullable=False),
+    Column("qty", Exact(SHARES), nullable=False),
+    Column("limit_price", Exact(PRICE)),
+    Column("participation", Double, nullable=False),
+    Column("intended_at", Utc, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("broker_id", String(64)),
+    Column("filled", Exact(SHARES), nullable=False),
+    Column("cancelling", Boolean, nullable=False),
+    Column("doubtful", Boolean, nullable=False),
+    Column("note", Text, nullable=False),
+    UniqueConstraint("run_id", "for_order", "attempt"),
+)
+
+broker_fills = Table(
+    "broker_fills",
+    metadata,
+    _run(),
+    Column("id", String(128), primary_key=True),
+    Column("client_order_id", String(128), nullable=False),
+    Column("for_order", String(128), nullable=False),
+    Column("broker_order", String(64), nullable=False),
+    Column("day", Date, nullable=False),
+    Column("symbol", String(32), nullable=False),
+    Column("side", String(4), nullable=False),
+    Column("qty", Exact(SHARES), nullable=False),
+    Column("price", Exact(SHARES), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("detail", JSON(none_as_null=True)),
+    ForeignKeyConstraint(["run_id", "client_order_id"], ["placements.run_id", "placements.client_order_id"]),
+    Index(None, "run_id", "for_order"),
+)
+
+cash_moves = Table(
+    "cash_moves",
+    metadata,
+    _run(),
+    Column("id", String(128), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("day", Date, nullable=False),
+    Column("amount", Exact(CENTS), nullable=False),
+    Column("symbol", String(32)),
+    Column("qty", Exact(SHARES), nullable=False),
+    Column("a_share", Exact(SHARES)),
+    Column("note", Text, nullable=False),
+)
+
+mismatches = Table(
+    "mismatches",
+    metadata,
+    _run(),
+    Column("sequence", Integer, primary_key=True),
+    Column("at", Utc, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("subject", String(128), nullable=False),
+    Column("expected", Text, nullable=False),
+    Column("found", Text, nullable=False),
+    Column("policy", String(16), nullable=False),
+)

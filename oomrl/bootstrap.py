@@ -22,6 +22,7 @@ from oomrl.adapters.repository import Repository
 from oomrl.adapters.reviewer import StoredReviews
 from oomrl.adapters.starts import start_tree
 from oomrl.adapters.strategies import Deployed, Workers, configuration
+from oomrl.arenas import certificates
 from oomrl.domain import capital, loss
 from oomrl.domain.account import Account, SessionRecord
 from oomrl.domain.capital import Capital
@@ -29,7 +30,7 @@ from oomrl.domain.loss import Loss
 from oomrl.domain.records import Deployment, DeploymentKind, Run
 from oomrl.domain.sizing import Limits
 from oomrl.domain.trading import AccountRules
-from oomrl.errors import Mistake
+from oomrl.errors import Mistake, Refused
 from oomrl.exchange.exchange import PaperExchange
 from oomrl.exchange.friction import Friction
 from oomrl.exchange.replay import ReplayResult, Terms
@@ -169,6 +170,9 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     configured = configuration(tree["strategy.toml"])
     begin = first_trading_day(tape, asked.from_day, configured.warmup)
     model = make_model(asked.settings, asked.state, asked.seed, live=False)
+    refusal = unqualified(asked.settings, asked.state)
+    if refusal and not asked.growing:
+        raise Refused(refusal)
     found = environments.find()
     sandbox = _sandbox()
     settings = asked.settings
@@ -227,6 +231,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         seed=asked.seed,
         capital=float(settings.account.endowment),
         compute=settings.account.compute_endowment,
+        refusal=lambda: unqualified(settings, asked.state),
     )
     counterfactual = Counterfactual(tape, workers, terms)
     secret = hashlib.sha256(f"oomrl/judge/{asked.seed}".encode()).digest()
@@ -277,6 +282,15 @@ def replayed(
     begin = first_trading_day(tape, from_day, configuration(tree["strategy.toml"]).warmup)
     workers = Workers(_sandbox(), environments.find().worker, float(settings.account.endowment), seed)
     return Counterfactual(tape, workers, terms_of(settings)).scheduled([(begin, tree)], begin)
+
+
+def unqualified(settings: Settings, state: Path) -> str:
+    """Return why the settings' model may not propose now: a line where a qualification is required and missing.
+
+    Certificates are a matter of the wall clock, in simulation too.
+    """
+    standing = certificates.standing_of(state, settings.model_dump(mode="json"), datetime.now(UTC))
+    return standing.refusal if standing.required else ""
 
 
 def _sandbox() -> Sandbox:

@@ -87,9 +87,13 @@ class ThresholdSettings(Section):
 
 
 class LoopSettings(Section):
-    """How the loop answers a loss."""
+    """How the loop answers a loss.
+
+    With `require_qualification` only a model that `oomrl qualify` has certified may propose.
+    """
 
     attempts: int = Field(3, ge=1, le=20)
+    require_qualification: bool = False
     reviewer: Literal["auto", "person"] = "person"
     while_waiting: Literal["hold", "incumbent", "flatten"] = "hold"
 

@@ -30,7 +30,7 @@ from oomrl.ports import StrategyWorker
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A repair cannot go on before someone acts: on what (a prompt, a review), and which one."""
+    """A repair cannot go on before someone acts: on what (a prompt, a review, a qualification), and which one."""
 
     what: str
     subject: str

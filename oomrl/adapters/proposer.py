@@ -78,9 +78,12 @@ class AgentProposer:
         seed: int,
         capital: float,
         compute: Decimal,
+        refusal: Callable[[], str],
     ) -> None:
+        """Take parts and `refusal`: why this model may not propose now, in one line, or nothing."""
         self.run, self.store, self.repository, self.model, self.tape = run, store, repository, model, tape
         self.now, self.masked, self.seed, self.capital, self.compute = now, masked, seed, capital, compute
+        self.refusal = refusal
 
     def diagnose(self, loss: Loss, judge: Judge, revision: str) -> StoredDiagnostic:
         """Explain a loss from the session records of its window."""
@@ -126,6 +129,9 @@ class AgentProposer:
 
     def propose(self, diagnostic: StoredDiagnostic, attempt: int, revision: str) -> Proposal | Waiting:
         """Ask for one proposal: the ordered pair of a tests patch (models that write tests) and a logic patch."""
+        refusal = self.refusal()
+        if refusal:
+            return Waiting("qualification", refusal)
         tree = self.repository.tree(revision)
         tests = ""
         if self.model.name != OfflineModel.name:

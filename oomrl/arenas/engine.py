@@ -129,6 +129,18 @@ class Task:
     tools: tuple[str, ...] = ()
 
 
+class Seat(Protocol):
+    """One of several places from which an arena is played at once, `{"actions": {seat: action}}` a step."""
+
+    def rules(self, arena: Arena) -> Arena:
+        """Return the arena as this seat is told of it: instructions and schema of its own action."""
+        ...
+
+    def view(self, observation: Observation) -> Observation:
+        """Return what this seat sees of an observation, and nothing that only others see."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Arena:
     """Everything that runners, faces and pages need to know of one arena.
@@ -136,7 +148,8 @@ class Arena:
     `policies` holds at least random, heuristic and oracle (v2 arenas); `probes` the strategies that try to
     score without doing the work. `instructions` is the system prompt for a language model.
     The scores must be ordered: max(random, probes) < heuristic < oracle. Where `mcp_tools` is set an action
-    is {"tool", "arguments"} and `tool_schemas` holds {"name", "description", "parameters"} of every tool.
+    is {"tool", "arguments"} and `tool_schemas` holds {"name", "description", "parameters"} of every tool. Where
+    `seats` are named, each is played by an agent of its own.
     """
 
     name: str
@@ -152,6 +165,7 @@ class Arena:
     limits: tuple[str, ...] = ()
     mcp_tools: bool = False
     tool_schemas: tuple[Json, ...] = ()
+    seats: Mapping[str, Seat] = field(default_factory=dict)
 
     def seeds(self, split: str, count: int) -> list[int]:
         """Return the first `count` seeds of a split: `train` from 0, `held_out` from 1,000,000."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from oomrl.arenas.engine import Arena, Engine, Json, Observation, Policy, plain
 from oomrl.arenas.log import FORMAT, EpisodeLog
-from oomrl.errors import Mistake
+from oomrl.errors import Mistake, Refused
 
 
 class AgentFailure(Exception):
@@ -107,7 +107,10 @@ def score(arena: Arena, agent: Agent, seed: int, task: str) -> float:
 
 
 def replay(arena: Arena, log: EpisodeLog) -> Episode:
-    """Play a log's actions again. Raises `Mistake` where the engine answers otherwise than it is logged."""
+    """Play a log's actions again.
+
+    Raises `Mistake` for a log of another arena or version, `Refused` where the engine answers otherwise than it says.
+    """
     records = log.records()
     start = records[0]["body"] if records else {}
     if start.get("arena") != arena.name or start.get("version") != arena.version:
@@ -132,10 +135,10 @@ def replay(arena: Arena, log: EpisodeLog) -> Episode:
             {"action": body["action"], "note": body["note"], "observation": observation.to_json()},
         )
         if fresh.head != record["hash"]:
-            raise Mistake(f"Expected line {number} to replay to its hash, was another answer of the engine")
+            raise Refused(f"Expected line {number} to replay to its hash, was another answer of the engine")
     episode = _finish(arena, start["agent"], start["seed"], start["task"], engine, fresh, tally, failure)
     if episode.log.head != log.head:
-        raise Mistake("Expected the replayed end to have the log's hash, was another score or an unended log")
+        raise Refused("Expected the replayed end to have the log's hash, was another score or an unended log")
     return episode
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 
 from oomrl.arenas.engine import Json, canonical
-from oomrl.errors import Mistake
+from oomrl.errors import Mistake, Refused
 
 GENESIS = "0" * 64
 FORMAT = 1
@@ -50,7 +50,7 @@ class EpisodeLog:
 
 
 def read(lines: Iterable[str]) -> EpisodeLog:
-    """Return a log from its lines. Raises `Mistake` at the first line that is broken or was changed."""
+    """Return a log from its lines. Raises `Mistake` where a line is no record, `Refused` where one was changed."""
     log = EpisodeLog()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -62,5 +62,5 @@ def read(lines: Iterable[str]) -> EpisodeLog:
         except (ValueError, KeyError, TypeError) as problem:
             raise Mistake(f"Expected an episode record in line {number}, was none: {problem}") from None
         if not same:
-            raise Mistake(f"Expected line {number} to follow the chain, was changed or moved")
+            raise Refused(f"Expected line {number} to follow the chain, was changed or moved")
     return log

@@ -15,7 +15,6 @@ from typing import Any
 
 from oomrl.arenas.engine import Json
 from oomrl.arenas.log import EpisodeLog
-from oomrl.arenas.runner import Run
 
 _STYLE = """
 :root{color-scheme:light dark;--line:#8885;--good:#1a7f37;--bad:#b42318;--soft:#8882}
@@ -79,21 +78,22 @@ def episode_page(log: EpisodeLog) -> str:
     return _page(title, "".join(body), _SCRIPT)
 
 
-def leaderboard_page(runs: Sequence[Run], certificates: Iterable[Json] = ()) -> str:
-    """Return a leaderboard: agents by arena, best first, with intervals, failures and refusals."""
+def leaderboard_page(runs: Sequence[Json], certificates: Iterable[Json] = ()) -> str:
+    """Return a leaderboard of `Run.to_json()` records: agents by arena, best first, with intervals and failures."""
     body = ["<h1>Arenas: leaderboard</h1>", "<p>Scores are means over seeds of the mean over tasks.</p>"]
-    for arena in dict.fromkeys(run.arena for run in runs):
-        rows = sorted((run for run in runs if run.arena == arena), key=lambda run: -run.score().mean)
-        body.append(f"<h2>{escape(arena)} {escape(rows[0].version)}</h2><table><tr><th>agent</th>")
+    for arena, version in dict.fromkeys((run["arena"], run["version"]) for run in runs):
+        rows = [run for run in runs if (run["arena"], run["version"]) == (arena, version)]
+        rows.sort(key=lambda run: -run["score"]["mean"])
+        body.append(f"<h2>{escape(arena)} {escape(version)}</h2><table><tr><th>agent</th>")
         body.append('<th class="n">score</th><th class="n">95 % interval</th><th class="n">seeds</th>')
         body.append('<th class="n">failures</th><th class="n">refused actions</th></tr>')
         for run in rows:
-            score = run.score()
-            refused = sum(episode.refused for episode in run.episodes)
+            score = run["score"]
+            bounds = "-" if score["low"] is None else f"{score['low']:.4f} to {score['high']:.4f}"
             body.append(
-                f'<tr><td>{escape(run.agent)}</td><td class="n">{score.mean:.4f}</td>'
-                f'<td class="n">{score.low:.4f} to {score.high:.4f}</td><td class="n">{score.count}</td>'
-                f'<td class="n">{run.failures()}</td><td class="n">{refused}</td></tr>'
+                f'<tr><td>{escape(run["agent"])}</td><td class="n">{score["mean"]:.4f}</td>'
+                f'<td class="n">{bounds}</td><td class="n">{score["count"]}</td>'
+                f'<td class="n">{run["failures"]}</td><td class="n">{run["refused"]}</td></tr>'
             )
         body.append("</table>")
     shown = [certificate["body"] for certificate in certificates]

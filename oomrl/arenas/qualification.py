@@ -14,8 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from oomrl.arenas.agents.scripted import Scripted
 from oomrl.arenas.engine import Json, canonical
@@ -27,6 +26,8 @@ from oomrl.errors import Refused
 
 LIFETIME = timedelta(days=30)
 FORMAT = 1
+MIN_SEEDS = 5
+"""Fewer seeds than these in an arena qualify nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class ArenaResult:
     arena: str
     version: str
     seeds: tuple[int, ...]
+    tasks: tuple[str, ...]
     model: Json
     heuristic: Json
     difference: Json
@@ -54,6 +56,7 @@ class ArenaResult:
             "arena": self.arena,
             "version": self.version,
             "seeds": list(self.seeds),
+            "tasks": list(self.tasks),
             "model": self.model,
             "heuristic": self.heuristic,
             "difference": self.difference,
@@ -67,19 +70,20 @@ class ArenaResult:
 def measure(
     agent: Agent,
     arenas: Sequence[str] = QUALIFYING,
-    seeds: int | Mapping[str, Sequence[int]] = 5,
+    seeds: int = MIN_SEEDS,
     tasks: Mapping[str, Sequence[str]] | None = None,
     logs: Path | None = None,
     on_episode: OnEpisode | None = None,
 ) -> list[ArenaResult]:
     """Play the agent and the heuristic on held-out seeds of each arena.
 
-    `seeds` is a count, or seeds by arena; `tasks` narrows an arena's tasks, all by default.
+    `seeds` is a count; `tasks` narrows an arena's tasks, all by default. What was narrowed is in the results, and
+    `require` refuses it.
     """
     results = []
     for name in arenas:
         arena = find(name)
-        chosen = arena.seeds("held_out", seeds) if isinstance(seeds, int) else list(seeds[name])
+        chosen = arena.seeds("held_out", seeds)
         only = (tasks or {}).get(name)
         of_agent = run(arena, agent, chosen, only, logs, on_episode)
         of_heuristic = run(arena, Scripted("heuristic"), chosen, only)
@@ -88,6 +92,7 @@ def measure(
                 arena.name,
                 arena.version,
                 tuple(chosen),
+                of_agent.tasks,
                 of_agent.score().to_json(),
                 of_heuristic.score().to_json(),
                 paired(of_agent.by_seed(), of_heuristic.by_seed()).to_json(),
@@ -118,7 +123,7 @@ def certify(
         "issued": issued.isoformat(),
         "expires": (issued + lifetime).isoformat(),
         "qualified": bool(results) and all(result.qualified for result in results),
-        "arenas": [_finite(result.to_json()) for result in results],
+        "arenas": [result.to_json() for result in results],
     }
     return {"body": body, "signature": base64.b64encode(sign(canonical(body))).decode()}
 
@@ -142,34 +147,27 @@ def require(
         raise Refused(f"Expected a certificate of {model}, was one of {body['model']}: run oomrl qualify")
     if now >= datetime.fromisoformat(body["expires"]):
         raise Refused(f"Expected a valid certificate, was one that expired on {body['expires']}")
-    missing = set(arenas) - {result["arena"] for result in body["arenas"]}
-    if missing:
-        raise Refused(f"Expected a certificate for every arena, was without {', '.join(sorted(missing))}")
     if not body["qualified"]:
         failed = [result["arena"] for result in body["arenas"] if not result["qualified"]]
         raise Refused(f"Expected a qualified model, was below the heuristic in {', '.join(failed)}")
+    results = {result["arena"]: result for result in body["arenas"]}
+    for name in arenas:
+        if name not in results:
+            raise Refused(f"Expected a certificate for every arena, was without {name}: run oomrl qualify")
+        _complete(results[name])
     return body
 
 
-def signer(private_key: bytes) -> Callable[[bytes], bytes]:
-    """Return a signing function of a raw 32-byte Ed25519 private key."""
-    return Ed25519PrivateKey.from_private_bytes(private_key).sign
-
-
-def public_key_of(private_key: bytes) -> bytes:
-    """Return the raw public key of a raw private key."""
-    key = Ed25519PrivateKey.from_private_bytes(private_key).public_key()
-    return key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-
-
-def _finite(value: Json) -> Json:
-    """Replace an unbounded interval (one seed) by None, since canonical bytes hold finite numbers only."""
-    answer: Json = {}
-    for key, item in value.items():
-        if isinstance(item, dict):
-            answer[key] = _finite(item)
-        elif isinstance(item, float) and item in (float("inf"), float("-inf")):
-            answer[key] = None
-        else:
-            answer[key] = item
-    return answer
+def _complete(result: Json) -> None:
+    """Refuse a result of other rules, of some tasks only, or of too few or other seeds."""
+    arena = find(result["arena"])
+    held_out = set(result["seeds"]) <= set(arena.seeds("held_out", len(result["seeds"])))
+    if result["version"] != arena.version:
+        raise Refused(
+            f"Expected {arena.name} {arena.version} in the certificate, was {result['version']}: run oomrl qualify"
+        )
+    if set(result["tasks"]) != set(arena.tasks) or len(result["seeds"]) < MIN_SEEDS or not held_out:
+        raise Refused(
+            f"Expected every task of {arena.name} on at least {MIN_SEEDS} held-out seeds in the certificate, "
+            "was less: run oomrl qualify"
+        )

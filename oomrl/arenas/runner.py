@@ -129,8 +129,7 @@ def run(
             episodes.append(episode)
             if logs is not None:
                 logs.mkdir(parents=True, exist_ok=True)
-                name = f"{arena.name}-{_safe(agent.name)}-{_safe(task)}-{seed}.jsonl"
-                (logs / name).write_text(episode.log.text(), encoding="utf-8")
+                (logs / f"{file_name(episode)}.jsonl").write_text(episode.log.text(), encoding="utf-8")
             if on_episode is not None:
                 on_episode(episode)
     return Run(arena.name, arena.version, agent.name, tuple(seeds), chosen, tuple(episodes))
@@ -221,5 +220,10 @@ def ordering(
     )
 
 
-def _safe(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)[:80]
+def file_name(episode: Episode) -> str:
+    """Return a name without an ending for an episode's files."""
+    return "-".join(_safe(word) for word in (episode.arena, episode.agent, episode.task, str(episode.seed)))
+
+
+def _safe(word: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in word)[:80]

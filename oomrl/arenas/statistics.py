@@ -18,9 +18,13 @@ class Interval:
     high: float
     count: int
 
-    def to_json(self) -> dict[str, float | int]:
-        """Return plain values."""
-        return {"mean": self.mean, "low": self.low, "high": self.high, "count": self.count}
+    def to_json(self) -> dict[str, float | int | None]:
+        """Return plain JSON values; an unbounded end is None."""
+        low, high = (None if math.isinf(end) else end for end in (self.low, self.high))
+        return {"mean": self.mean, "low": low, "high": high, "count": self.count}
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f}" if math.isinf(self.low) else f"{self.mean:.4f} ({self.low:.4f} to {self.high:.4f})"
 
 
 def student_quantile(probability: float, freedom: int) -> float:

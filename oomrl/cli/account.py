@@ -9,7 +9,16 @@ from pathlib import Path
 import click
 
 from oomrl.adapters.database import Store
-from oomrl.cli.options import json_option, now, only_run, open_state, person_options, say, state_option
+from oomrl.cli.options import (
+    json_option,
+    now,
+    only_run,
+    open_state,
+    person_options,
+    qualification_of,
+    say,
+    state_option,
+)
 from oomrl.domain.records import CapitalEvent, CapitalKind
 from oomrl.errors import Mistake, Refused
 
@@ -26,6 +35,7 @@ def status(state: Path, as_json: bool) -> None:
             deployed = view.deployments.current(run)
             prompts = view.prompts.pending(run)
             waiting = [p.id for p in view.proposals.all(run) if p.status.value == "passed"]
+        qualification = qualification_of(state, store, run)
     if mark is None:
         say({"sessions": 0}, as_json, "No session yet.")
         return
@@ -39,6 +49,7 @@ def status(state: Path, as_json: bool) -> None:
         "revision": deployed.revision if deployed else "",
         "prompts_waiting": [prompt.id for prompt in prompts],
         "reviews_waiting": waiting,
+        "qualification": qualification.to_json() if as_json else qualification.text,
     }
     text = "\n".join(f"{name.replace('_', ' '):16} {value}" for name, value in facts.items())
     say(facts, as_json, text)

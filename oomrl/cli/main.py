@@ -31,6 +31,8 @@ COMMANDS = {
     "resume": ("account", "Let a halted account trade again."),
     "endow": ("account", "Put money in, with a reason."),
     "exchange": ("exchange", "Serve a paper exchange that speaks Alpaca's protocols."),
+    "arena": ("arena", "List, run, serve and train in the arenas that qualify models."),
+    "qualify": ("qualify", "Let a model play all arenas and certify what it did."),
     "audit": ("audit", "Verify, export and quote the chain of attestations."),
 }
 

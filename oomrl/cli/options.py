@@ -8,12 +8,15 @@ import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from oomrl.adapters.database import Store
 from oomrl.errors import Mistake
+
+if TYPE_CHECKING:
+    from oomrl.adapters.database import Store
+    from oomrl.arenas.certificates import Standing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -54,6 +57,8 @@ def person() -> str:
 
 def open_state(state: Path) -> Store:
     """Open the store of an existing state directory."""
+    from oomrl.adapters.database import Store  # commands that open no store also run where no database is installed
+
     if not (state / "oomrl.db").is_file():
         raise Mistake(f"Expected a run in {state}, found none. Name its --state, or start one with `oomrl simulate`.")
     return Store.open(state / "oomrl.db")
@@ -66,6 +71,16 @@ def only_run(store: Store) -> str:
     if len(runs) != 1:
         raise Mistake(f"Expected one run in the state directory, was {len(runs)}.")
     return runs[0].id
+
+
+def qualification_of(state: Path, store: Store, run: str) -> Standing:
+    """Return whether the model that a run was started with may propose, by its certificate."""
+    from oomrl.arenas.certificates import standing_of
+
+    with store.read() as view:
+        found = view.runs.get(run)
+    assert found is not None
+    return standing_of(state, found.settings["settings"], now())  # type: ignore[arg-type]
 
 
 def now() -> datetime:

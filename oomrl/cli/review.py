@@ -11,7 +11,16 @@ import click
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store
 from oomrl.adapters.repository import Repository
-from oomrl.cli.options import json_option, now, only_run, open_state, person_options, say, state_option
+from oomrl.cli.options import (
+    json_option,
+    now,
+    only_run,
+    open_state,
+    person_options,
+    qualification_of,
+    say,
+    state_option,
+)
 from oomrl.domain.diagnostic import Diagnostic, one_screen
 from oomrl.domain.records import Act, Deployment, DeploymentKind, Proposal, ProposalStatus, StoredVerdict
 from oomrl.errors import Mistake, Refused
@@ -55,14 +64,17 @@ def show(proposal: str, state: Path, as_json: bool) -> None:
         with store.read() as view:
             diagnostic = view.losses.diagnostic(run, found.diagnostic)
             reviews = view.proposals.reviews(run, found.id)
+        qualification = qualification_of(state, store, run)
     if as_json:
         body = {"proposal": asdict(found), "verdict": verdict.payload if verdict else None}
-        click.echo(json.dumps(body | {"reviews": [asdict(one) for one in reviews]}, indent=2, default=str))
+        body |= {"reviews": [asdict(one) for one in reviews], "qualification": qualification.to_json()}
+        click.echo(json.dumps(body, indent=2, default=str))
         return
     if diagnostic is not None:
         click.echo(one_screen(Diagnostic.model_validate(diagnostic.payload)))
     told = list(verdict.payload.get("proposer_view", ())) if verdict else []  # type: ignore[call-overload]
     click.echo(f"Gate: {verdict.outcome if verdict else 'not judged'}" + "".join(f"\n  {line}" for line in told))
+    click.echo(f"Arenas: {qualification.text}")
     click.echo(f"\nProposal {found.id} by {found.author}:\n{found.explanation}\n")
     click.echo(found.tests_patch + found.logic_patch)
     for one in reviews:

@@ -19,6 +19,9 @@ from oomrl.errors import Mistake
 from oomrl.settings import load
 from oomrl.stages import Waiting
 
+#: What a fresh start does not forget: models stay qualified.
+KEPT = ("keys", "certificates")
+
 
 class Day(click.ParamType):
     """A date as YYYY-MM-DD."""
@@ -109,15 +112,18 @@ def simulate(
 
 
 def forget(state: Path) -> None:
-    """Remove an earlier run, and nothing that is not one."""
-    if not state.exists():
-        return
-    if any(state.iterdir()) and not (state / "oomrl.db").is_file():
+    """Remove an earlier run, and nothing that is not one; the key and what it certified stay."""
+    found = {path for path in state.iterdir() if path.name not in KEPT} if state.exists() else set()
+    if found and not (state / "oomrl.db").is_file():
         raise Mistake(f"Expected {state} to hold an earlier run, was another folder. Name another --state.")
-    for path in state.rglob("*"):
-        if path.is_dir() and not path.is_symlink():
-            path.chmod(0o755)
-    shutil.rmtree(state)
+    for path in found:
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+            continue
+        for folder in (path, *path.rglob("*")):
+            if folder.is_dir() and not folder.is_symlink():
+                folder.chmod(0o755)
+        shutil.rmtree(path)
 
 
 def say_waiting(waiting: Waiting, state: Path, as_json: bool) -> None:
@@ -128,6 +134,7 @@ def say_waiting(waiting: Waiting, state: Path, as_json: bool) -> None:
         "prompt": f"Answer it with: oomrl reply {waiting.subject} FILE --state {state}",
         "compute endowment": f"It is spent. Give more with: oomrl endow --compute AMOUNT --reason WHY --state {state}",
         "review": f"Decide with: oomrl review show {waiting.subject} --state {state}",
+        "qualification": f"Qualify the model with: oomrl qualify --state {state}",
     }
     console.print(f"Waiting for a {waiting.what}: {waiting.subject}\n{ways[waiting.what]}\nThen run the same command.")
 

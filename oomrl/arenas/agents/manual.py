@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oomrl.arenas.agents.prompting import parse_reply, system_prompt, user_prompt
+from oomrl.arenas.agents.seats import seated
 from oomrl.arenas.engine import Action, Arena, Engine, Json, Observation, Policy
 from oomrl.arenas.episode import AgentFailure
 
@@ -19,7 +20,10 @@ class ManualAgent:
         self._ask = ask
 
     def start(self, arena: Arena, engine: Engine, seed: int, task: str) -> Policy:
-        """Return a policy that shows the rules once and then each observation."""
+        """Return a policy that shows the rules once (to each seat, where there are several), then observations."""
+        return seated(arena, lambda rules: self._conversation(rules, task))
+
+    def _conversation(self, arena: Arena, task: str) -> Policy:
         shown = False
 
         def act(observation: Observation) -> Action:

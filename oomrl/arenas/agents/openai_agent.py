@@ -6,11 +6,13 @@ refused and costed. Nothing ever answers in the model's place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from oomrl.arenas.agents.prompting import parse_reply, system_prompt, user_prompt
+from oomrl.arenas.agents.seats import seated
 from oomrl.arenas.engine import Action, Arena, Engine, Json, Observation, Policy
 from oomrl.arenas.episode import AgentFailure
 from oomrl.errors import Mistake
@@ -51,9 +53,13 @@ class OpenAIAgent:
         self._settings = settings
         self._client = client
         self._note: Json = {}
+        self._dropped: set[str] = set()
 
     def start(self, arena: Arena, engine: Engine, seed: int, task: str) -> Policy:
-        """Return a policy that keeps its own conversation."""
+        """Return a policy that keeps its own conversation, or one in each seat where there are several."""
+        return seated(arena, lambda rules: self._conversation(rules, seed, task))
+
+    def _conversation(self, arena: Arena, seed: int, task: str) -> Policy:
         system = {"role": "system", "content": system_prompt(arena, task)}
         turns: list[dict[str, str]] = []
 
@@ -67,8 +73,9 @@ class OpenAIAgent:
         return act
 
     def note(self) -> Json:
-        """Return tokens and cost of the last answer."""
-        return dict(self._note)
+        """Return tokens and cost of the answers since the last note: one, or one a seat."""
+        note, self._note = self._note, {}
+        return note
 
     def _ask(self, messages: list[Any], seed: int) -> str:
         import openai  # the SDK takes a second to import; scripted agents must not pay for it
@@ -81,30 +88,39 @@ class OpenAIAgent:
                 timeout=settings.timeout,
                 max_retries=settings.retries,
             )
-        extra: Json = {}
-        if settings.reasoning_effort is not None:
-            extra["reasoning_effort"] = settings.reasoning_effort
-        try:
-            answer = self._client.chat.completions.create(
-                model=settings.model,
-                messages=messages,
-                temperature=settings.temperature,
-                max_tokens=settings.max_tokens,
-                seed=seed,
-                **extra,
-            )
-        except openai.OpenAIError as problem:
-            raise AgentFailure(f"{type(problem).__name__}: {str(problem)[:300]}") from problem
-        if not answer.choices or answer.choices[0].message.content is None:
-            raise AgentFailure("Expected a reply with content, was empty")
-        usage = answer.usage
-        prompt = usage.prompt_tokens if usage else 0
-        completion = usage.completion_tokens if usage else 0
-        cost = (prompt * settings.prompt_price + completion * settings.completion_price) / 1e6
-        self._note = {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "cost": round(cost, 8),
+        options: Json = {
+            "temperature": settings.temperature,
+            "seed": seed,
+            "max_completion_tokens": settings.max_tokens,
+            "reasoning_effort": settings.reasoning_effort,
         }
-        text: str = answer.choices[0].message.content
+        while True:
+            chosen = {name: value for name, value in options.items() if value is not None and name not in self._dropped}
+            try:
+                answer = self._client.chat.completions.create(model=settings.model, messages=messages, **chosen)
+                break
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as problem:
+                unknown = next((name for name in chosen if name in f"{problem.param} {problem.message}"), None)
+                if unknown is None:
+                    raise AgentFailure(self._said(problem)) from None
+                # Some endpoints know fewer options than others: what this one does not know is left out from now on.
+                self._dropped.add(unknown)
+            except (openai.OpenAIError, ValueError) as problem:
+                raise AgentFailure(self._said(problem)) from None
+        choices = getattr(answer, "choices", None)
+        if not choices or not isinstance(choices[0].message.content, str):
+            raise AgentFailure("Expected a chat completion with content, was something else")
+        self._count(answer.usage)
+        text: str = choices[0].message.content
         return text
+
+    def _count(self, usage: Any) -> None:
+        prompt, completion = (getattr(usage, name, 0) or 0 for name in ("prompt_tokens", "completion_tokens"))
+        cost = (prompt * self._settings.prompt_price + completion * self._settings.completion_price) / 1e6
+        spent = {"prompt_tokens": prompt, "completion_tokens": completion, "cost": cost}
+        self._note = {name: round(value + self._note.get(name, 0), 8) for name, value in spent.items()}
+
+    def _said(self, problem: Exception) -> str:
+        """Return one line about a failure in which no key stands."""
+        text = " ".join(f"{type(problem).__name__}: {problem}".replace(self._settings.api_key, "[key]").split())
+        return re.sub(r"\b(?:sk|key)-[\w*-]{6,}", "[key]", text)[:300]

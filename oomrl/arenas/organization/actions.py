@@ -117,6 +117,25 @@ SCHEMA: Json = {
     ],
 }
 
+
+def role_schema(role: str) -> Json:
+    """Return the schema of what one role may say in a step where all six act."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "required": ["action"],
+        "oneOf": [
+            {
+                "additionalProperties": False,
+                "required": ["payload"] if PAYLOADS[action] else [],
+                "properties": {"action": {"const": action}, "payload": _payload_schema(action)},
+            }
+            for action, roles in ACTIONS.items()
+            if role in roles
+        ],
+    }
+
+
 SIX_SCHEMA: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",

@@ -11,6 +11,7 @@ from oomrl.arenas.organization.actions import SCHEMA, SIX_SCHEMA
 from oomrl.arenas.organization.engine import Organization
 from oomrl.arenas.organization.probes import PROBES
 from oomrl.arenas.organization.rules import ACTIONS, FOCUS, PAYLOADS, SKILLS, TASKS
+from oomrl.arenas.organization.seats import SEATS
 
 INSTRUCTIONS = f"""\
 You run a technology organisation by acting as one of its six roles at each step. Answer with one JSON object
@@ -57,6 +58,7 @@ ORGANIZATION_SIX = replace(
     title="Technology organisation, six agents",
     make=partial(Organization, "six"),
     action_schema=SIX_SCHEMA,
+    seats=SEATS,
     instructions=INSTRUCTIONS.replace(
         '{"role": ..., "action": ..., "payload": {...}}',
         '{"actions": {"engineer": {"action": ..., "payload": {...}}, ...}}, one action a role',

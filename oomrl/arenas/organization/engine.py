@@ -189,10 +189,11 @@ class Organization:
             if set(action) != {"actions"} or not isinstance(actions, dict) or set(actions) - set(ROLES):
                 self._errors["action"] = "Expected {actions: {role: {action, payload}}}, was something else"
                 return [self._errors["action"]]
-            deeds = [parse_deed(role, actions[role]) for role in ROLES if role in actions]
-        for index, deed in enumerate(deeds):
-            if isinstance(deed, str):
-                self._errors[f"refused-{index}"] = deed
+            said = {role: parse_deed(role, actions[role]) for role in ROLES if role in actions}
+            self._errors.update({role: deed for role, deed in said.items() if isinstance(deed, str)})
+            return list(said.values())
+        if isinstance(deeds[0], str):
+            self._errors["refused-0"] = deeds[0]
         return deeds
 
     def _carry_out(self, company: Company, deed: Deed, fired: list[Violation]) -> effects.Outcome:

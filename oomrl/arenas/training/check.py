@@ -1,7 +1,7 @@
 """Check that training works here: `python -m oomrl.arenas.training.check [--model tiny|smollm2] [--out DIR]`.
 
 tiny proves the wiring: a random model of some hundred thousand parameters learns from lessons (its loss falls)
-and runs GRPO with two arenas mixed. smollm2 is a real, weak model: after some fine-tuning its rollouts call the
+and runs GRPO with all arenas mixed. smollm2 is a real, weak model: after some fine-tuning its rollouts call the
 tool, rewards differ and gradients are not zero. Neither becomes good in so few steps, and no figure claims it.
 """
 
@@ -10,80 +10,78 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
+import warnings
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
-ARENAS = ("committee", "organization")
+from oomrl.arenas.registry import QUALIFYING
+
+NEEDED = ("torch", "transformers", "trl", "peft", "datasets", "matplotlib")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Train, print figures, write them with plots; exit 0 when what must hold does, 2 without the packages."""
-    parser = argparse.ArgumentParser(prog="python -m oomrl.arenas.training.check")
-    parser.add_argument("--model", choices=("tiny", "smollm2"), default="tiny")
-    parser.add_argument("--sft-steps", type=int, default=12)
-    parser.add_argument("--grpo-steps", type=int, default=2)
-    parser.add_argument("--completion", type=int, default=96)
-    parser.add_argument("--lora-rank", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
+    parser = argparse.ArgumentParser(prog="python -m oomrl.arenas.training.check", description=__doc__)
+    parser.add_argument("--model", choices=("tiny", "smollm2"), action="append", help="both by default")
+    parser.add_argument("--sft-steps", type=int, default=30)
+    parser.add_argument("--grpo-steps", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("build/training"))
     options = parser.parse_args(arguments)
-    try:
-        import torch
-        import transformers
-        import trl  # noqa: F401
-    except ImportError as problem:
-        sys.stdout.write(f"SKIPPED: {problem.name} is not installed here; `make train-check` installs it\n")
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        sys.stdout.write(f"SKIPPED: {', '.join(missing)} not installed here; `make train-check` installs them\n")
         return 2
-    from oomrl.arenas.registry import find
-    from oomrl.arenas.training.models import smollm2, tiny_model
-    from oomrl.arenas.training.plots import plot
-    from oomrl.arenas.training.teacher import collect
-    from oomrl.arenas.training.trainers import Schedule, train_grpo, train_sft
+    results = [check(name, options) for name in options.model or ("tiny", "smollm2")]
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "check.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(json.dumps(results, indent=1) + "\n")
+    return 0 if all(result["passed"] for result in results) else 1
+
+
+def check(name: str, options: argparse.Namespace) -> dict[str, object]:
+    """Fine-tune, then play, then say what held."""
+    warnings.filterwarnings("ignore", message=".*experimental feature.*")
+    import torch
+
+    from oomrl.arenas.training.session import Session
 
     torch.set_num_threads(options.threads)
-    transformers.set_seed(0)
-    started = time.monotonic()
-    lessons = []
-    for name in ARENAS:
-        arena = find(name)
-        lessons += collect(arena, "heuristic", range(4), list(arena.tasks)[:1], steps=6)
-    tiny = options.model == "tiny"
-    model, tokenizer = tiny_model([str(lesson.messages()) for lesson in lessons]) if tiny else smollm2()
-    rate = 3e-3 if tiny else 2e-4
-    sft = Schedule(options.sft_steps, batch=2, learning_rate=rate, length=3000, lora_rank=options.lora_rank)
-    model, taught = train_sft(model, tokenizer, lessons, sft, options.out / "sft")
-    if options.lora_rank:
-        model = model.merge_and_unload()
-    grpo = Schedule(options.grpo_steps, batch=4, learning_rate=1e-5, completion=options.completion, calls=2)
-    model, played = train_grpo(model, tokenizer, ARENAS, grpo, options.out / "grpo")
-    losses = [entry["loss"] for entry in taught if "loss" in entry]
-    steps = [entry for entry in played if "reward" in entry]
-    record = {
-        "model": options.model,
-        "parameters": sum(weight.numel() for weight in model.parameters()),
-        "lessons": len(lessons),
-        "sft_loss": losses,
-        "grpo": [
-            {
-                "reward": entry["reward"],
-                "reward_std": entry["reward_std"],
-                "grad_norm": entry["grad_norm"],
-                "call_frequency": entry.get("tools/call_frequency"),
-            }
-            for entry in steps
-        ],
-        "seconds": round(time.monotonic() - started, 1),
+    tiny, out = name == "tiny", options.out / name
+    first = Session(
+        arenas=QUALIFYING,
+        model=name,
+        steps=options.sft_steps,
+        batch=2,
+        learning_rate=3e-3 if tiny else 3e-4,
+        lora_rank=0 if tiny else 8,
+        seed=0,
+        out=out,
+        length=1536,
+        lesson_steps=6,
+        tasks=1,
+    )
+    taught = first.sft("heuristic", range(4), keep=0.5)
+    second = replace(
+        first,
+        model=str(out / "sft" / "model"),
+        steps=options.grpo_steps,
+        batch=4,
+        learning_rate=1e-5,
+        completion=128,
+        calls=2,
+    )
+    played = second.grpo()
+    holds = {
+        "lessons: the loss falls": taught["loss"][-1] < taught["loss"][0],
+        "arenas: every step ran": len(played["reward"]) == options.grpo_steps,
+        "arenas: the parts of the reward are logged": bool(played["parts"]),
     }
-    learned = len(losses) > 1 and losses[-1] < losses[0]
-    ran = len(steps) == options.grpo_steps
-    moved = tiny or any(entry["grad_norm"] > 0 for entry in steps)
-    record["passed"] = learned and ran and moved
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / f"{options.model}.json").write_text(json.dumps(record, indent=1) + "\n")
-    plot(taught, f"{options.model}: lessons", options.out / f"{options.model}-sft.png")
-    plot(played, f"{options.model}: arenas", options.out / f"{options.model}-grpo.png")
-    sys.stdout.write(json.dumps(record, indent=1) + "\n")
-    return 0 if record["passed"] else 1
+    if not tiny:
+        holds["arenas: the tool is called"] = any(frequency for frequency in played["calls"])
+        holds["arenas: gradients are not zero"] = any(norm > 0 for norm in played["grad_norm"])
+    return {"model": name, "sft": taught, "grpo": played, "holds": holds, "passed": all(holds.values())}
 
 
 if __name__ == "__main__":

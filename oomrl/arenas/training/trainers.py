@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from datasets import Dataset
@@ -71,8 +72,20 @@ def train_sft(
     return trainer.model, list(trainer.state.log_history)
 
 
-def valid_calls(environments: Sequence[Any], **_: Any) -> list[float]:
-    """Return the share of accepted calls of each rollout: a small reward for speaking the arena's grammar."""
+VALID_WEIGHT = 0.2
+
+
+def valid_calls(environments: Sequence[Any], log_metric: Callable[[str, float], None], **_: Any) -> list[float]:
+    """Return the share of accepted calls of each rollout: a small reward for speaking the arena's grammar.
+
+    Logs the mean of each part of the arenas' scores, so that a plot shows what a model learns to be paid for.
+    """
+    parts: dict[str, list[float]] = {}
+    for environment in environments:
+        for name, value in environment._parts().items():
+            parts.setdefault(f"part/{environment._arena}/{name}", []).append(value)
+    for name, values in parts.items():
+        log_metric(name, fmean(values))
     return [environment._valid_share() for environment in environments]
 
 
@@ -95,7 +108,7 @@ def train_grpo(
             num_generations=schedule.generations,
             max_completion_length=schedule.completion,
             max_tool_calling_iterations=schedule.calls,
-            reward_weights=None,
+            reward_weights=[VALID_WEIGHT],
             temperature=1.0,
         ),
         train_dataset=Dataset.from_list(rows),

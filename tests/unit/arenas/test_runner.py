@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from oomrl.arenas import qualification, semantic
+from guardrails.attestation import Signer
+from oomrl.arenas import certificates, qualification, semantic
 from oomrl.arenas.agents.scripted import Scripted
-from oomrl.arenas.engine import Arena
+from oomrl.arenas.engine import Arena, Json
 from oomrl.arenas.episode import play
 from oomrl.arenas.faces.gymnasium_style import GymnasiumStyle
 from oomrl.arenas.log import EpisodeLog, read
@@ -23,7 +26,7 @@ from oomrl.arenas.runner import Ordering, list_arenas, make_agent, ordering, par
 from oomrl.arenas.statistics import interval, paired, sign_flip_p, student_quantile
 from oomrl.errors import Mistake, Refused
 
-KEY = bytes(range(32))
+SIGNER = Signer(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 BOTH = ("committee", "organization")
 
@@ -123,41 +126,92 @@ def test_the_list_tells_tasks_policies_probes_and_limits() -> None:
     assert all(arena["limits"] and len(arena["probes"]) >= 8 for arena in listed.values())
 
 
-def certificate(agent: str) -> dict:  # type: ignore[type-arg]
-    seeds = {"committee": [1_000_000, 1_000_001], "organization": [1_000_000, 1_000_001]}
-    results = qualification.measure(Scripted(agent), BOTH, seeds)
-    return qualification.certify(agent, results, qualification.signer(KEY), NOW)
+def certificate(agent: str, results: Sequence[qualification.ArenaResult] | None = None) -> Json:
+    """Certify a policy that plays one task of each arena; trials are labelled as what they are."""
+    played = results or qualification.measure(Scripted(agent), BOTH, 5, ONE_TASK)
+    return qualification.certify(agent, played, SIGNER.sign, NOW)
 
 
-def test_a_model_above_the_heuristic_gets_a_certificate_that_holds_until_it_expires() -> None:
-    issued = certificate("oracle")
-    public = qualification.public_key_of(KEY)
-    body = qualification.require(issued, public, "oracle", NOW + timedelta(days=29), BOTH)
+ONE_TASK = {"committee": ["guided_allocation"], "organization": ["org_simulation"]}
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[qualification.ArenaResult]:
+    """The oracle on every task of both arenas."""
+    return qualification.measure(Scripted("oracle"), BOTH, 5)
+
+
+def test_a_model_above_the_heuristic_gets_a_certificate_that_holds_until_it_expires(
+    whole: list[qualification.ArenaResult],
+) -> None:
+    issued = certificate("oracle", whole)
+    body = qualification.require(issued, SIGNER.public, "oracle", NOW + timedelta(days=29), BOTH)
     assert body["qualified"]
     with pytest.raises(Refused, match="expired"):
-        qualification.require(issued, public, "oracle", NOW + timedelta(days=30), BOTH)
+        qualification.require(issued, SIGNER.public, "oracle", NOW + timedelta(days=30), BOTH)
     with pytest.raises(Refused, match="certificate of other"):
-        qualification.require(issued, public, "other", NOW, BOTH)
+        qualification.require(issued, SIGNER.public, "other", NOW, BOTH)
     with pytest.raises(Refused, match="research"):
-        qualification.require(issued, public, "oracle", NOW)
+        qualification.require(issued, SIGNER.public, "oracle", NOW)
+    foreign = Signer(Ed25519PrivateKey.from_private_bytes(bytes(32))).public
     with pytest.raises(Refused, match="changed or foreign"):
-        qualification.require(issued, qualification.public_key_of(bytes(32)), "oracle", NOW, BOTH)
+        qualification.require(issued, foreign, "oracle", NOW, BOTH)
     issued["body"]["model"] = "other"
     with pytest.raises(Refused, match="changed or foreign"):
-        qualification.require(issued, public, "other", NOW, BOTH)
+        qualification.require(issued, SIGNER.public, "other", NOW, BOTH)
+
+
+def test_a_trial_and_other_rules_qualify_nobody(whole: list[qualification.ArenaResult]) -> None:
+    committee, organization = whole
+    less = (
+        (replace(committee, tasks=committee.tasks[:1]), "every task"),
+        (replace(committee, seeds=committee.seeds[:4]), "at least 5"),
+        (replace(committee, seeds=tuple(range(5))), "held-out"),
+        (replace(committee, version="1.9.0"), "committee 2.0.0"),
+    )
+    for changed, said in less:
+        with pytest.raises(Refused, match=said):
+            issued = certificate("oracle", [changed, organization])
+            qualification.require(issued, SIGNER.public, "oracle", NOW, BOTH)
 
 
 @pytest.mark.parametrize("broken", [{}, {"body": {}, "signature": 3}, {"body": {}, "signature": "!!"}])
-def test_what_is_no_certificate_is_refused(broken: dict) -> None:  # type: ignore[type-arg]
+def test_what_is_no_certificate_is_refused(broken: Json) -> None:
     with pytest.raises(Refused, match="Expected"):
-        qualification.require(broken, qualification.public_key_of(KEY), "x", NOW)
+        qualification.require(broken, SIGNER.public, "x", NOW)
 
 
-def test_a_model_at_or_below_the_heuristic_is_refused() -> None:
-    public = qualification.public_key_of(KEY)
+def test_a_model_at_or_below_the_heuristic_is_not_qualified() -> None:
     for agent in ("random", "heuristic"):
-        with pytest.raises(Refused, match="below the heuristic in committee"):
-            qualification.require(certificate(agent), public, agent, NOW, BOTH)
+        body = certificate(agent)["body"]
+        assert not body["qualified"]
+        assert not any(one["qualified"] for one in body["arenas"])
+
+
+def test_a_certificate_below_the_heuristic_is_refused_by_name(whole: list[qualification.ArenaResult]) -> None:
+    poor = replace(whole[1], difference={**whole[1].difference, "mean": 0.0})
+    with pytest.raises(Refused, match="below the heuristic in organization$"):
+        qualification.require(certificate("x", [whole[0], poor]), SIGNER.public, "x", NOW, BOTH)
+
+
+def test_certificates_are_kept_by_subject_and_refused_in_one_line(
+    whole: list[qualification.ArenaResult], tmp_path: Path
+) -> None:
+    model = {"provider": "openai", "name": "gpt-5", "base_url": "http://127.0.0.1:1/v1"}
+    subject = certificates.subject_of(model)
+    assert subject != certificates.subject_of({**model, "base_url": None})
+    assert "none: run `oomrl qualify`" in certificates.standing(tmp_path, subject, True, NOW).refusal
+    assert "rule-based" in certificates.standing(tmp_path, "offline", True, NOW).refusal
+    signer = certificates.signer_of(tmp_path)
+    path = certificates.save(tmp_path, qualification.certify(subject, whole, signer.sign, NOW))
+    found = certificates.standing(tmp_path, subject, True, NOW)
+    assert found.refusal == "Expected a certificate for every arena, was without research: run oomrl qualify"
+    path.write_text("{", encoding="utf-8")
+    assert "can be read" in certificates.standing(tmp_path, subject, True, NOW).refusal
+    settings = {"loop": {"require_qualification": True}, "model": model}
+    told = certificates.standing_of(tmp_path, settings, NOW)
+    assert told.required and told.to_json()["qualified"] is False
+    assert "\n" not in told.text and told.text.startswith(f"{subject}: not qualified (required).")
 
 
 def test_students_quantile_agrees_with_tables() -> None:
@@ -217,7 +271,7 @@ def test_a_failed_episodes_page_says_so() -> None:
 def test_the_leaderboard_ranks_agents_and_shows_certificates() -> None:
     arena = find("committee")
     runs = [run(arena, Scripted(name), [1, 2], ["guided_allocation"]) for name in ("no_op", "oracle")]
-    page = leaderboard_page(runs, [certificate("random")])
+    page = leaderboard_page([one.to_json() for one in runs], [certificate("random")])
     assert page.index("oracle") < page.index("no_op")
     assert "<td>random</td><td>no</td>" in page
 

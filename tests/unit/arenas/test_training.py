@@ -11,7 +11,7 @@ from oomrl.arenas.agents.scripted import Scripted
 from oomrl.arenas.episode import play
 from oomrl.arenas.registry import find
 from oomrl.arenas.training.environment import FACTORIES, shown
-from oomrl.arenas.training.plots import reward_series
+from oomrl.arenas.training.plots import series_of
 from oomrl.arenas.training.teacher import collect
 
 
@@ -79,10 +79,17 @@ def test_the_short_observation_holds_no_hidden_thing() -> None:
 def test_a_training_log_becomes_series_by_reward_source() -> None:
     log = [
         {"step": 1, "loss": 2.0},
-        {"step": 2, "loss": 1.0, "rewards/valid_calls/mean": 0.5, "rewards/X/mean": None, "reward": 0.6},
+        {
+            "step": 2,
+            "loss": 1.0,
+            "rewards/valid_calls/mean": 0.5,
+            "rewards/X/mean": None,
+            "reward": 0.6,
+            "part/committee/outcome": 0.1,
+        },
     ]
-    assert reward_series(log) == {
-        "loss": [(1, 2.0), (2, 1.0)],
-        "valid_calls": [(2, 0.5)],
-        "reward": [(2, 0.6)],
+    assert series_of(log) == {
+        "loss": {"loss": [(1, 2.0), (2, 1.0)]},
+        "reward": {"valid_calls": [(2, 0.5)], "all, weighted": [(2, 0.6)]},
+        "parts of the committee score": {"outcome": [(2, 0.1)]},
     }

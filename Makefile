@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 SEED ?= 7
 
-.PHONY: setup demo test lint lock clean
+.PHONY: setup demo test lint promotion lock clean
 
 setup: .venv/ready .venv-worker/ready .venv-gate/ready
 
@@ -39,6 +39,13 @@ lint: setup
 
 test: setup lint
 	$(PY) -m pytest -n 2 --dist loadfile
+
+# Campaigns: longer measurements with a size and a seed; each prints its figures and writes build/campaigns/NAME.json.
+TAPE ?= ../shared/tapes/us-equities-dev.parquet
+campaign = $(PY) -m bench.$@ $(if $(N),--size $(N)) --seed $(SEED)
+
+promotion: setup
+	$(campaign) --tape $(TAPE) $(if $(FAULTS),--faults $(FAULTS))
 
 # Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
 lock:

@@ -28,6 +28,8 @@ from oomrl.exchange.tape import Tape
 from oomrl.ports import StrategyWorker
 
 Tree = Mapping[str, bytes]
+#: An order: when it was live, its name, its signed shares.
+Placed = tuple[date, str, float]
 
 #: Sessions that a counterfactual looks back over, loss window and held-back ones together.
 LOOK_BACK = 756
@@ -42,15 +44,22 @@ class Replayed:
     result: ReplayResult
     participation: float
     names: float
+    orders: frozenset[Placed] = frozenset()
+
+    def changed(self, other: Replayed, first: date) -> float:
+        """Return the share of the orders from a day on, of both replays together, that only one of them placed."""
+        mine, theirs = ({one for one in replayed.orders if one[0] >= first} for replayed in (self, other))
+        return len(mine ^ theirs) / len(mine | theirs) if mine or theirs else 0.0
 
 
 @dataclass
 class Counterfactual:
-    """Replay trees over one tape, on the terms of the simulated account."""
+    """Replay trees over one tape, on the terms of the simulated account; `keep_orders` keeps each order beside."""
 
     tape: Tape
     workers: Workers
     terms: Terms
+    keep_orders: bool = False
     _kept: dict[tuple[int, date, date], Replayed] = field(default_factory=dict)
 
     def replayed(self, tree: Tree, first: date, today: date) -> Replayed:
@@ -103,12 +112,12 @@ class Counterfactual:
         return days[start]
 
     def _replay(self, tree: Tree, first: date, today: date) -> Replayed:
-        known, sizes = self.tape.until(today), _Sizes()
+        known, sizes = self.tape.until(today), _Sizes(self.keep_orders)
         cadence = configuration(tree["strategy.toml"]).cadence
         terms = replace(self.terms, cadence=cadence, revision="replay")
         with started(self.workers, tree) as worker:
             result = replay(known.sessions(), worker, terms, from_day=first, on_record=sizes.see)
-        return Replayed(result, sizes.participation, sizes.names)
+        return Replayed(result, sizes.participation, sizes.names, frozenset(sizes.orders))
 
 
 @contextmanager
@@ -157,7 +166,9 @@ class _Sizes:
     The very largest share says more of a tape's thinnest half day than of a strategy.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keep_orders: bool) -> None:
+        self.orders: list[Placed] = []
+        self._keep_orders = keep_orders
         self._asked: list[Floats] = []
         self._goal = self._held = self._sessions = 0
 
@@ -175,6 +186,8 @@ class _Sizes:
         sized, batch = record.sized, record.execution.orders
         if sized is not None and sized.goals is not None:
             self._goal = int(np.count_nonzero(sized.goals.limited > 0))
+        if self._keep_orders:
+            self.orders += [(record.day, name, float(n)) for name, n in zip(batch.symbols, batch.shares, strict=True)]
         if len(batch):
             volume = record.bar.volume[record.order_rows]
             traded = volume > 0

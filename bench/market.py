@@ -14,6 +14,7 @@ from oomrl.adapters import environments, patches
 from oomrl.adapters.counterfactual import LOOK_BACK, Counterfactual, Replayed
 from oomrl.adapters.starts import start_tree
 from oomrl.adapters.strategies import Workers
+from oomrl.domain.performance import SESSIONS_A_YEAR
 from oomrl.domain.promotion import Paired, paired
 from oomrl.exchange.replay import Terms
 from oomrl.exchange.tape import Tape
@@ -24,6 +25,8 @@ from oomrl.testing.starts import KINDS, BadStart, generate
 LOSS = 40
 #: Standard errors of the paired difference from which an effect counts as measurable.
 MEASURABLE = 3.0
+#: Friction a year, as a share of equity, above which a saving is worth the name.
+MATERIAL = 0.01
 
 Tree = Mapping[str, bytes]
 
@@ -93,9 +96,9 @@ def difference(one: Replayed, other: Replayed) -> Paired:
 
 
 def saving(one: Replayed, other: Replayed) -> Paired:
-    """Test what one replay pays less in friction than another, as a share of equity by session."""
+    """Test that one replay pays less in friction than another, by at least 1 % of equity a year, by session."""
     costs = [replayed.result.friction / replayed.result.equity for replayed in (other, one)]
-    return paired(costs[0] - costs[1])
+    return paired(costs[0] - costs[1], above=MATERIAL / SESSIONS_A_YEAR)
 
 
 def effect(source: str, fault: Planted, today: date) -> tuple[float, float]:

@@ -354,7 +354,7 @@ def _selection(
         )
     ]
     rest = lost["selection"] - concentrated
-    code, sure, evidence = _signal(facts.signal, references)
+    code, sure, evidence = _signal(facts, references)
     late = lost["delay"]
     if code is CauseCode.STALE_SIGNAL:
         rest, late = rest + late, 0.0
@@ -370,21 +370,34 @@ def _selection(
     return found
 
 
-def _signal(signal: SignalFacts | None, references: References) -> tuple[CauseCode, bool, str]:
-    """Say what the decisions prove of the signal; without proof the names were merely wrong."""
+def _signal(facts: StrategyFacts, references: References) -> tuple[CauseCode, bool, str]:
+    """Say what the decisions prove of the signal; without proof the names were merely wrong.
+
+    A factor is called turned round only where the one with the largest declared weight is followed: weights that ignore
+    it follow another signal, whose chance likeness to a declared factor proves nothing of that factor's sign.
+    """
     merely = CauseCode.WRONG_SIGNAL, False, "The chosen names did worse than the market explains"
+    signal = facts.signal
     if signal is None:
         return merely
     bound = references.signal_t
-    if signal.agreement.value < 0 and signal.agreement.t <= -bound:
+    if signal.agreement.value <= -references.signal_share and signal.agreement.t <= -bound:
         evidence = f"Weights stand against the declared signal (rank correlation {signal.agreement.value:+.2f})"
         return CauseCode.WRONG_SIGN, True, f"{evidence} in {signal.decisions} decisions"
+    largest = max((abs(mean.value) for mean in signal.factors.values()), default=0.0)
+    declared = {name: _weight(facts, name) for name in signal.factors}
+    heaviest = max(declared.values(), default=0.0)
+    followed = any(
+        mean.value >= references.signal_share * largest
+        for name, mean in signal.factors.items()
+        if declared[name] >= heaviest
+    )
     leading = max((mean.value for mean in signal.factors.values()), default=0.0)
     for name, mean in sorted(signal.factors.items(), key=lambda item: item[1].value):
-        if leading > 0 and mean.value <= -references.signal_share * leading and mean.t <= -bound:
+        if followed and mean.value <= -references.signal_share * leading and mean.t <= -bound:
             evidence = f"Weights fall where {name.replace('_', ' ')} rises (coefficient {mean.value:+.2f}"
             return CauseCode.WRONG_SIGN, True, f"{evidence}, t {mean.t:.1f}, {signal.decisions} decisions)"
-    if signal.lag > 0 and signal.lag_gain.t >= bound:
+    if followed and signal.lag > 0 and signal.lag_gain.t >= bound:
         evidence = (
             f"Weights follow the signal of {signal.lag} sessions before the decision (rank correlation "
             f"{signal.fit_by_lag[signal.lag]:+.3f}) rather than that day's ({signal.fit_by_lag[0]:+.3f}), "
@@ -396,6 +409,12 @@ def _signal(signal: SignalFacts | None, references: References) -> tuple[CauseCo
             ignored = f"; weights barely follow {name.replace('_', ' ')} (coefficient {mean.value:+.2f})"
             return CauseCode.WRONG_SIGNAL, False, merely[2] + ignored
     return merely
+
+
+def _weight(facts: StrategyFacts, factor: str) -> float:
+    """Return the weight that the parameters declare for a factor."""
+    value = facts.parameters.get(f"{factor.removeprefix('low_')}_weight", 0.0)
+    return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def _plain(loss: Loss, lost: Mapping[str, float], trust: Mapping[str, float]) -> list[_Found]:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 SEED ?= 7
 
-.PHONY: setup demo test lint promotion lock clean
+.PHONY: setup demo test lint promotion causes models lock clean
 
 setup: .venv/ready .venv-worker/ready .venv-gate/ready
 
@@ -46,6 +46,13 @@ campaign = $(PY) -m bench.$@ $(if $(N),--size $(N)) --seed $(SEED)
 
 promotion: setup
 	$(campaign) --tape $(TAPE) $(if $(FAULTS),--faults $(FAULTS))
+
+causes: setup
+	$(campaign) --tape $(TAPE)
+
+MODEL ?= offline
+models: setup
+	$(campaign) --tape $(TAPE) --model $(MODEL) $(if $(SETTINGS),--settings $(SETTINGS))
 
 # Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
 lock:

@@ -21,6 +21,7 @@ from typing import Any
 from bench import market
 from bench.campaign import Campaign, arguments, beside, wilson
 from bench.market import Tree
+from bench.nulls import nulls
 from oomrl.adapters.starts import start_tree
 from oomrl.domain.controls import placebo, with_values
 from oomrl.domain.promotion import Decision
@@ -101,6 +102,17 @@ def family(source: str, seed: int) -> Family:
     return Family(name, when.today.isoformat(), tried)
 
 
+def null_models(source: str, seed: int) -> dict[str, dict[str, Any]]:
+    """Judge each null model against the shipped strategy on one loss."""
+    when, replays = market.moment(source, seed), market.counterfactual(source, 1_000_000)
+    answers = {}
+    for name, tree in nulls(market.shipped(), seed).items():
+        decision = replays.judge(market.shipped(), tree, when.loss_first, when.today, 1)
+        codes = sorted({refusal.code.value for refusal in decision.refusals})
+        answers[name] = {"promoted": decision.promoted, "refusals": codes}
+    return answers
+
+
 def repair(source: str, seed: int) -> dict[str, Any]:
     """Measure a fault in the first half of the tape, and judge its true repair on a loss in the second."""
     fault = market.planted(seed)
@@ -128,6 +140,7 @@ def main(given: list[str] | None = None) -> int:
     parser = arguments("promotion", 400, f"placebos, in families of {FAMILY} on one loss each")
     parser.add_argument("--tape", default=TAPE)
     parser.add_argument("--faults", type=int, default=44, help="planted faults whose true repair is judged")
+    parser.add_argument("--nulls", type=int, default=12, help="losses on which the null models are judged")
     options = parser.parse_args(given)
     if not Path(options.tape).exists():
         print(f"SKIPPED: no tape at {options.tape}; name one with --tape.", file=sys.stderr)
@@ -143,6 +156,11 @@ def main(given: list[str] | None = None) -> int:
     for seed, row in beside(partial(repair, options.tape), seeds, "true repairs", options.workers):
         repairs.append(row)
         campaign.add(f"repair/{seed}", seed, **row)
+    null_rows = []
+    seeds = range(90_000 + 100 * options.seed, 90_000 + 100 * options.seed + options.nulls)
+    for seed, answers in beside(partial(null_models, options.tape), seeds, "losses of null models", options.workers):
+        null_rows.append(answers)
+        campaign.add(f"nulls/{seed}", seed, answers=answers)
     placebos = sum(len(found.tried) for found in families)
     promoted = sum(row["promoted"] for found in families for row in found.tried)
     best = sum(found.any_promoted for found in families)
@@ -158,6 +176,10 @@ def main(given: list[str] | None = None) -> int:
         losses=len(families),
         losses_with_a_promoted_placebo=best,
         losses_interval=wilson(best, len(families)),
+        null_models={
+            name: {"of": len(null_rows), "promoted": sum(row[name]["promoted"] for row in null_rows)}
+            for name in (null_rows[0] if null_rows else {})
+        },
         repairs=len(counted),
         repairs_promoted=good,
         repairs_interval=wilson(good, len(counted)),

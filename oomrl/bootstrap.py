@@ -231,6 +231,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         seed=asked.seed,
         capital=float(settings.account.endowment),
         compute=settings.account.compute_endowment,
+        confirm_mandate=settings.loop.confirm_mandate,
         refusal=lambda: unqualified(settings, asked.state),
     )
     counterfactual = Counterfactual(tape, workers, terms)

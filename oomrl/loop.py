@@ -136,6 +136,8 @@ class Loop:
         return last.kind is DeploymentKind.ROLLBACK and loss.day <= last.day
 
     def _attempts(self, diagnostic: StoredDiagnostic, session: Session) -> Waiting | None:
+        if not diagnostic.confirmed:
+            return Waiting("mandate", diagnostic.id)
         for attempt in range(1, self.rules.attempts + 1):
             proposal = self.facts.proposal(diagnostic, attempt) or self._propose(diagnostic, attempt)
             if isinstance(proposal, Waiting):

@@ -89,12 +89,14 @@ class ThresholdSettings(Section):
 class LoopSettings(Section):
     """How the loop answers a loss.
 
-    With `require_qualification` only a model that `oomrl qualify` has certified may propose.
+    With `require_qualification` only a model that `oomrl qualify` has certified may propose; with `confirm_mandate`
+    nothing is proposed before a person confirmed what is asked.
     """
 
     attempts: int = Field(3, ge=1, le=20)
     require_qualification: bool = False
     reviewer: Literal["auto", "person"] = "person"
+    confirm_mandate: bool = False
     while_waiting: Literal["hold", "incumbent", "flatten"] = "hold"
 
 

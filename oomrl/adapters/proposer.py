@@ -78,10 +78,12 @@ class AgentProposer:
         seed: int,
         capital: float,
         compute: Decimal,
+        confirm_mandate: bool = False,
         refusal: Callable[[], str],
     ) -> None:
         """Take parts and `refusal`: why this model may not propose now, in one line, or nothing."""
         self.run, self.store, self.repository, self.model, self.tape = run, store, repository, model, tape
+        self.confirm_mandate = confirm_mandate
         self.now, self.masked, self.seed, self.capital, self.compute = now, masked, seed, capital, compute
         self.refusal = refusal
 
@@ -123,7 +125,7 @@ class AgentProposer:
             at=self.now(),
             mandate=made.mandate,
             mandate_by="rules",
-            confirmed=True,
+            confirmed=not self.confirm_mandate,
             status="open" if loss.demands_patch else "no_patch",
         )
 

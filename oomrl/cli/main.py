@@ -22,6 +22,8 @@ COMMANDS = {
     "replay": ("replay", "Run one strategy revision over a tape."),
     "run": ("run", "Run as a service: after each session's close, do that session's stages once."),
     "status": ("account", "Show the account, what trades, and what waits."),
+    "diagnose": ("losses", "Show why money was lost."),
+    "mandate": ("losses", "Confirm or change what a repair is asked to do."),
     "prompts": ("models", "List the prompts that wait for a reply."),
     "reply": ("models", "Answer a prompt with the text of a file."),
     "review": ("review", "List, show and decide about proposals."),

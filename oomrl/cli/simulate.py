@@ -132,6 +132,7 @@ def say_waiting(waiting: Waiting, state: Path, as_json: bool) -> None:
         click.echo(json.dumps({"waiting": waiting.what, "subject": waiting.subject}))
     ways = {
         "prompt": f"Answer it with: oomrl reply {waiting.subject} FILE --state {state}",
+        "mandate": f"Confirm it with: oomrl mandate {waiting.subject} --reason WHY [--file F] --state {state}",
         "compute endowment": f"It is spent. Give more with: oomrl endow --compute AMOUNT --reason WHY --state {state}",
         "review": f"Decide with: oomrl review show {waiting.subject} --state {state}",
         "qualification": f"Qualify the model with: oomrl qualify --state {state}",

@@ -85,3 +85,23 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
     back = command("rollback", "--as", "ann", "--reason", "a drill", "--state", state)
     assert back.code == 0, back.err
     assert command("audit", "verify", "--state", state).code == 0
+
+
+def test_a_mandate_waits_for_a_person(tmp_path: Path, command: Command) -> None:
+    settings = tmp_path / "settings.toml"
+    demo = (ROOT / "docs" / "examples" / "demo.toml").read_text("utf-8")
+    settings.write_text(demo + "\n[loop]\nconfirm_mandate = true\n", "utf-8")
+    state = tmp_path / "state"
+    run = ["simulate", *SPAN, "--settings", settings, "--model", "manual", "--json", "--state", state]
+    waiting = json.loads(command(*run).out)
+    assert waiting["waiting"] == "mandate"
+    shown = command("diagnose", "--state", state)
+    assert waiting["subject"] in shown.out and "not confirmed" in shown.out
+    words = tmp_path / "mandate.txt"
+    words.write_text("Cut turnover to a tenth.", "utf-8")
+    refused = command("mandate", "nothing", "--reason", "x", "--as", "ann", "--state", state)
+    assert refused.code == 2 and "Traceback" not in refused.err
+    assert command("mandate", waiting["subject"], "--file", words, "--reason", "x", "--state", state).code == 0
+    assert json.loads(command(*run).out)["waiting"] == "prompt"
+    listed = json.loads(command("prompts", "--state", state, "--json").out)
+    assert "Cut turnover to a tenth." in Path(listed[0]["file"]).read_text("utf-8")

@@ -1,0 +1,63 @@
+"""`oomrl diagnose`, `mandate`: why money was lost, and what is asked of its repair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from oomrl.cli.options import json_option, only_run, open_state, person_options, say, state_option
+from oomrl.domain.diagnostic import Diagnostic, one_screen
+from oomrl.domain.records import StoredDiagnostic
+from oomrl.errors import Mistake
+
+
+@click.command()
+@click.argument("loss", required=False)
+@state_option
+@json_option
+def diagnose(loss: str | None, state: Path, as_json: bool) -> None:
+    """Show the diagnostic of a loss, by either's id; by default the newest."""
+    with open_state(state) as store, store.read() as view:
+        found = view.losses.diagnostics(only_run(store))
+    chosen = [one for one in found if loss in (None, one.id, one.loss)]
+    if not chosen:
+        named = ", ".join(one.id for one in found) or "none"
+        raise Mistake(f"Expected a loss or a diagnostic of this run ({named}), was {loss or 'no loss yet'}.")
+    last = chosen[-1]
+    text = one_screen(Diagnostic.model_validate(last.payload))
+    state_of = "confirmed" if last.confirmed else "not confirmed"
+    say(dict(last.payload), as_json, f"{text}\n\n{last.id}: {last.status}; mandate by {last.mandate_by}, {state_of}")
+
+
+@click.command()
+@click.argument("diagnostic")
+@click.option("--file", type=click.Path(path_type=Path), help="A file with other words than the drafted ones.")
+@state_option
+@person_options
+def mandate(diagnostic: str, file: Path | None, state: Path, person: str, reason: str) -> None:
+    """Confirm the mandate of an open diagnostic, in its drafted words or in those of a file."""
+    with open_state(state) as store:
+        run = only_run(store)
+        with store.read() as view:
+            found = view.losses.diagnostic(run, diagnostic)
+        words = _words(found, diagnostic, file)
+        with store.begin() as work:
+            work.losses.set_mandate(run, diagnostic, words, f"{person}: {reason}", confirmed=True)
+    click.echo(f"Confirmed by {person}: {words}")
+
+
+def _words(found: StoredDiagnostic | None, diagnostic: str, file: Path | None) -> str:
+    if found is None:
+        raise Mistake(f"Expected the id of a diagnostic, was {diagnostic!r}: `oomrl diagnose` names the newest.")
+    if found.status != "open":
+        raise Mistake(f"Expected an open diagnostic, was one that is {found.status}.")
+    if file is None:
+        return found.mandate
+    try:
+        words = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Mistake(f"Expected a text file at {file}: {error}") from error
+    if not words or len(words) > 4_000:
+        raise Mistake(f"Expected a mandate of 1 to 4,000 characters, was {len(words)}.")
+    return words

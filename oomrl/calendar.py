@@ -7,27 +7,18 @@ own calendar and is an aware UTC datetime.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from oomrl.domain.market import Hours
 from oomrl.errors import Mistake
 
 
-class Calendar:
-    """The sessions of one exchange, offline, from `first` to `last`."""
+class KnownHours:
+    """The sessions of one exchange, whoever told them; `hours` ascend."""
 
-    def __init__(self, name: str = "XNYS", first: date = date(1999, 1, 1), last: date | None = None) -> None:
-        import exchange_calendars  # half a second of imports that only a daemon needs
-
-        end = last or date.today() + timedelta(days=2 * 365)  # noqa: DTZ011 - a range, not an instant
-        source = exchange_calendars.get_calendar(name, start=first.isoformat(), end=end.isoformat())
-        self.name = name
-        self.hours = tuple(
-            Hours(day.date(), opens.to_pydatetime().astimezone(UTC), closes.to_pydatetime().astimezone(UTC))
-            for day, opens, closes in zip(
-                source.sessions, source.schedule["open"], source.schedule["close"], strict=True
-            )
-        )
+    def __init__(self, name: str, hours: Sequence[Hours]) -> None:
+        self.name, self.hours = name, tuple(hours)
         self._days = [hours.day for hours in self.hours]
         self._closes = [hours.closes for hours in self.hours]
 
@@ -53,3 +44,20 @@ class Calendar:
         """Return the first session that closes later than an instant."""
         place = bisect_right(self._closes, after)
         return self.hours[place] if place < len(self.hours) else None
+
+
+class Calendar(KnownHours):
+    """The sessions of one exchange, offline, from `first` to `last`."""
+
+    def __init__(self, name: str = "XNYS", first: date = date(1999, 1, 1), last: date | None = None) -> None:
+        import exchange_calendars  # half a second of imports that only a daemon needs
+
+        end = last or date.today() + timedelta(days=2 * 365)  # noqa: DTZ011 - a range, not an instant
+        source = exchange_calendars.get_calendar(name, start=first.isoformat(), end=end.isoformat())
+        hours = [
+            Hours(day.date(), opens.to_pydatetime().astimezone(UTC), closes.to_pydatetime().astimezone(UTC))
+            for day, opens, closes in zip(
+                source.sessions, source.schedule["open"], source.schedule["close"], strict=True
+            )
+        ]
+        super().__init__(name, hours)

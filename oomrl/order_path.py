@@ -18,7 +18,7 @@ from typing import Protocol
 
 from oomrl.domain.books import no_orders
 from oomrl.domain.brokerage import BookedFill, BrokerFill, BrokerOrder, CashMove, Placement, Quote
-from oomrl.domain.collected import Costs, execution_of, moved, paid
+from oomrl.domain.collected import Costs, after, execution_of, moved, paid
 from oomrl.domain.market import Hours, Session
 from oomrl.domain.reconciliation import Expected, Mismatch, Policies, Policy, Told, compare
 from oomrl.domain.records import OrderState
@@ -85,11 +85,12 @@ class SessionHours(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What the account held when the books began: all its cash, the shares inside the fence.
+    """What the account held after the session of `day`, when the books began: all its cash, shares inside the fence.
 
     `shared` where others trade in the same account, so that its cash is nobody's to compare; `symbols` is the fence.
     """
 
+    day: date
     cash: Decimal
     positions: Mapping[str, Decimal] = field(default_factory=dict)
     shared: bool = False
@@ -129,9 +130,11 @@ class OrderPath:
     _fills: int = 0
     _lost: list[str] = field(default_factory=list)
     _begun: bool = False
+    _last: date = date.min
 
     def __post_init__(self) -> None:
         self._cash, self._positions = self.opening.cash, dict(self.opening.positions)
+        self._last = self.opening.day
 
     # -- ports.Broker
 
@@ -159,7 +162,8 @@ class OrderPath:
     def collect(self, session: Session) -> Execution:
         """Work the session to its end, settle every order, reconcile, and return all that happened."""
         batch = self._batch or no_orders(session.day)
-        if session.day > self.closed:
+        live = session.day > self.closed
+        if live:
             self.begin()
             if self._batch is not None:
                 self.work()
@@ -169,13 +173,13 @@ class OrderPath:
         execution = execution_of(session, batch, lines, moves, self.costs, self.rules)
         self._cash += paid(lines, self.rules)
         self._positions = moved(self._positions, lines)
-        for action in execution.actions:
-            self._cash += action.amount
-            held = self._positions.get(action.symbol, Decimal(0)) + action.shares
-            self._positions = {s: q for s, q in {**self._positions, action.symbol: held}.items() if q}
+        self._cash, self._positions = after(self._cash, self._positions, moves)
         self._batch, self._wanted, self._placements, self._booked, self._sums = None, [], {}, {}, {}
+        self._last = session.day
         volumes = zip(session.symbols, session["volume"].tolist(), strict=True)
         self._volumes.append(dict(volumes))
+        if live:
+            self.reconcile()
         return execution
 
     def cash(self) -> Decimal:
@@ -272,9 +276,11 @@ class OrderPath:
             for name, placement in self._placements.items()
             if (booked := self._booked_of(placement)) != placement.filled
         }
+        moves = self.brokerage.cash_moves(self._last)
+        cash, positions = after(self.cash(), self.positions(), moves)
         expected = Expected(
-            positions=self.positions(),
-            cash=None if self.opening.shared else self.cash() + self.journal.rounding(),
+            positions=positions,
+            cash=None if self.opening.shared else cash + self.journal.rounding(),
             behind=behind,
             lost=self._lost,
             fills=self._fills,
@@ -305,10 +311,8 @@ class OrderPath:
         else:
             names = ", ".join(p.client_order_id for p in (*open_, *behind))
             raise Halt(f"Expected every order of {day} to end with its fills told, was not: {names}. See the broker.")
-        self.journal.keep(day, self.brokerage.cash_moves(day))
-        moves = self.journal.moves(day)
-        if not any(move.amount or move.qty for move in moves):
-            self.reconcile()
+        moves = [move for move in self.brokerage.cash_moves(self._last) if move.day <= day]
+        self.journal.keep(day, moves)
 
     def _again(self, placement: Placement) -> None:
         """Send an intent that the broker does not know, unless its session is over: then it never arrived."""

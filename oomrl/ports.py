@@ -121,8 +121,8 @@ class Brokerage(Protocol):
         """Return all executions since an instant, oldest first."""
         ...
 
-    def cash_moves(self, day: date) -> Sequence[CashMove]:
-        """Return a day's lines of the account that are no trades."""
+    def cash_moves(self, after: date) -> Sequence[CashMove]:
+        """Return the lines of the account that are no trades and are dated later than a day, oldest first."""
         ...
 
     def quotes(self, symbols: Sequence[str]) -> Mapping[str, Quote]:

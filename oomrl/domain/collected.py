@@ -34,11 +34,10 @@ ACTIONS = {
     "SPLIT": ActionKind.SPLIT,
     "SSP": ActionKind.SPLIT,
     "CIL": ActionKind.CASH_IN_LIEU,
+    "MISC": ActionKind.CASH_IN_LIEU,
     "MA": ActionKind.WRITE_OFF,
     "REORG": ActionKind.WRITE_OFF,
 }
-#: Fees of trades: part of the fills, never a line of their own.
-FEES = frozenset({"FEE", "PTC", "CFEE"})
 
 
 class Costs(Protocol):
@@ -91,15 +90,17 @@ def execution_of(
         regulatory=fees[1],
         unfilled=unfilled,
         causes=_causes(session, orders, unfilled),
-        actions=tuple(action_of(move) for move in moves if move.kind in ACTIONS),
+        actions=tuple(_action(move, session) for move in moves if is_action(move)),
         fees_in_broker=rules.charges_fees,
     )
 
 
-def action_of(move: CashMove) -> CorporateAction:
-    """Return what a line of the broker's account did to the books."""
-    kind = ACTIONS[move.kind]
-    return CorporateAction(kind, move.symbol or "", move.a_share or Decimal(0), move.qty, move.amount)
+def is_action(move: CashMove) -> bool:
+    """Return whether a line of the account belongs into the books: what a position brought, or lost.
+
+    Fees of trades are part of their fills; transfers are endowments, which a person books.
+    """
+    return move.kind in ACTIONS and move.symbol is not None
 
 
 def moved(positions: Mapping[str, Decimal], booked: Iterable[BookedFill]) -> dict[str, Decimal]:
@@ -112,6 +113,18 @@ def moved(positions: Mapping[str, Decimal], booked: Iterable[BookedFill]) -> dic
     return {symbol: shares for symbol, shares in after.items() if shares}
 
 
+def after(
+    cash: Decimal, positions: Mapping[str, Decimal], moves: Iterable[CashMove]
+) -> tuple[Decimal, dict[str, Decimal]]:
+    """Return cash and positions after some lines of the account that are no trades."""
+    held = dict(positions)
+    for move in moves:
+        if is_action(move):
+            cash += move.amount
+            held[move.symbol or ""] = held.get(move.symbol or "", Decimal(0)) + move.qty
+    return cash, {symbol: shares for symbol, shares in held.items() if shares}
+
+
 def paid(booked: Iterable[BookedFill], rules: AccountRules) -> Decimal:
     """Return the signed cash that fills moved at the broker, in whole cents each."""
     total = Decimal(0)
@@ -122,6 +135,16 @@ def paid(booked: Iterable[BookedFill], rules: AccountRules) -> Decimal:
         if rules.charges_fees and fill.detail is not None:
             total -= fill.detail.commission + fill.detail.regulatory
     return total
+
+
+def _action(move: CashMove, session: Session) -> CorporateAction:
+    kind, symbol = ACTIONS[move.kind], move.symbol or ""
+    value = move.a_share
+    if value is None:
+        column = {ActionKind.SPLIT: "split", ActionKind.CASH_IN_LIEU: "open"}.get(kind)
+        known = column is not None and symbol in session.symbols
+        value = Decimal(repr(float(session[column][session.symbols.index(symbol)]))) if column and known else Decimal(0)
+    return CorporateAction(kind, symbol, value, move.qty, move.amount)
 
 
 def _guess(fill: BrokerFill, amount: Decimal, opens: Mapping[str, float], costs: Costs) -> FillDetail:

@@ -43,6 +43,7 @@ class FakeBrokerage:
         self.done: list[BrokerFill] = []
         self.shares: dict[str, Decimal] = {}
         self.blocked = ""
+        self.moves: list[CashMove] = []
         if isinstance(timer, SteppedTimer):
             timer.moved = lambda now: self.tick()
 
@@ -120,8 +121,8 @@ class FakeBrokerage:
         self.tick()
         return [fill for fill in self.done if fill.at >= since]
 
-    def cash_moves(self, day: date) -> Sequence[CashMove]:
-        return []
+    def cash_moves(self, after: date) -> Sequence[CashMove]:
+        return [move for move in self.moves if move.day > after]
 
     def quotes(self, symbols: Sequence[str]) -> Mapping[str, Quote]:
         now = self.timer.now()

@@ -38,14 +38,14 @@ from oomrl.ports import Timer
 MOST_ORDERS = 500
 MOST_ACTIVITIES = 100
 MOST_SYMBOLS = 200
-#: Kinds of activity that are executions of orders, or tell of cash that was only reserved.
-TRADES = frozenset({"FILL"})
 
 
 class AlpacaBrokerage:
     """A paper account at Alpaca, or at anything that speaks its protocol on loopback.
 
     `key` and `secret` never leave this object. One allowance is shared by trading and data, as one key is.
+    `participation` sends an order's share of the volume along, as the broker's router documents it; accounts without
+    that router refuse it.
     """
 
     name = "alpaca"
@@ -60,11 +60,12 @@ class AlpacaBrokerage:
         data_url: str,
         feed: str = "iex",
         requests_per_minute: int = 200,
+        participation: bool = False,
         patience: Patience | None = None,
     ) -> None:
         if not key or not secret:
             raise Mistake("Expected APCA_API_KEY_ID and APCA_API_SECRET_KEY in the environment, was empty.")
-        self.feed = feed
+        self.feed, self.participation = feed, participation
         self.allowance = Allowance(timer, requests_per_minute)
         patience = patience or Patience()
         trading = TradingClient(key, secret, paper=True, raw_data=True, url_override=base_url)
@@ -76,6 +77,11 @@ class AlpacaBrokerage:
     def requests(self) -> int:
         """How many requests were sent so far, reads counted."""
         return self.allowance.taken
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.trading.close()
+        self.data.close()
 
     def account(self) -> BrokerAccount:
         return one(AccountPayload, self.trading.get("/account")).record()
@@ -94,6 +100,9 @@ class AlpacaBrokerage:
         }
         if ticket.limit_price is not None:
             body["limit_price"] = f"{ticket.limit_price.normalize():f}"
+        if self.participation:
+            share = f"{ticket.participation:.9f}"
+            body["advanced_instructions"] = {"algorithm": "VWAP", "max_percentage": share}
         return one(OrderPayload, self.trading.send("POST", "/orders", body)).record()
 
     def find(self, client_order_id: str) -> BrokerOrder | None:
@@ -143,20 +152,23 @@ class AlpacaBrokerage:
                 raise Halt("Expected new activities on each page, was the same page again")
             token = page[-1].id
 
-    def cash_moves(self, day: date) -> Sequence[CashMove]:
+    def cash_moves(self, after: date) -> Sequence[CashMove]:
         found: dict[str, CashMove] = {}
         token = ""
         while True:
-            query: dict[str, object] = {"date": day.isoformat(), "direction": "asc", "page_size": MOST_ACTIVITIES}
+            query: dict[str, object] = {
+                "category": "non_trade_activity",
+                "after": f"{after - timedelta(days=1)}T00:00:00Z",
+                "direction": "asc",
+                "page_size": MOST_ACTIVITIES,
+            }
             if token:
                 query["page_token"] = token
-            told = self.trading.get("/account/activities", query)
-            rows = [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
-            page = many(MovePayload, [row for row in rows if row.get("activity_type") not in TRADES])
-            found.update({move.id: move.record() for move in page})
-            if len(rows) < MOST_ACTIVITIES or rows[-1].get("id") == token:
+            page = many(MovePayload, self.trading.get("/account/activities", query))
+            found.update({move.id: move.record() for move in page if move.date > after})
+            if len(page) < MOST_ACTIVITIES or page[-1].id == token:
                 return list(found.values())
-            token = str(rows[-1].get("id"))
+            token = page[-1].id
 
     def quotes(self, symbols: Sequence[str]) -> Mapping[str, Quote]:
         found: dict[str, Quote] = {}

@@ -97,6 +97,10 @@ class Rest:
         """Send what changes something, once. `Unavailable`: it certainly did not arrive; `InDoubt`: nobody knows."""
         return self._once(method, path, body)
 
+    def close(self) -> None:
+        """Give the connections back."""
+        self.client._session.close()
+
     def _once(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         what = f"{method} {path}"
         data = dict(body) if body is not None else None

@@ -188,7 +188,11 @@ class PaperOrder:
 
 @dataclass(frozen=True, slots=True)
 class PaperFill:
-    """One execution. `amount`, `commission` and `regulatory` are dollars in whole cents, never negative."""
+    """One execution. `amount`, `commission` and `regulatory` are dollars in whole cents, never negative.
+
+    `made_of` says how the price came about, dollars a share: reference, the session's open, and with the sign of the
+    trade half-spread and impact.
+    """
 
     id: str
     order: PaperOrder
@@ -201,6 +205,7 @@ class PaperFill:
     day: date
     cumulative: Decimal
     leaves: Decimal
+    made_of: tuple[Decimal, Decimal, Decimal, Decimal]
 
 
 _STAMPED = {

@@ -176,6 +176,11 @@ def _entries(venue: Venue) -> list[tuple[datetime, int, dict[str, Any]]]:
             "order_id": fill.order.id,
             "cum_qty": plain(fill.cumulative),
             "order_status": "filled" if fill.leaves <= 0 else "partially_filled",
+            "oomrl": {
+                **dict(zip(("reference", "open", "spread", "impact"), map(plain, fill.made_of), strict=True)),
+                "commission": money(fill.commission),
+                "regulatory": money(fill.regulatory),
+            },
         }
         out.append((fill.at, len(out), entry))
         if not venue.terms.rules.charges_fees:

@@ -624,6 +624,12 @@ class Venue:
                 Decimal(abs(int(fill.cents[at]))).scaleb(-2),
                 Decimal(int(matched.commission[at])).scaleb(-2),
                 Decimal(int(matched.regulatory[at])).scaleb(-2),
+                (
+                    _dollars(fill.reference[at]),
+                    _dollars(fill.open[at]),
+                    _dollars(fill.spread[at]),
+                    _dollars(fill.impact[at]),
+                ),
             )
 
     def _fill(
@@ -634,6 +640,7 @@ class Venue:
         amount: Decimal,
         commission: Decimal,
         regulatory: Decimal,
+        made_of: tuple[Decimal, Decimal, Decimal, Decimal],
     ) -> None:
         held = self.core.position(order.symbol)
         if order.buying:
@@ -661,6 +668,7 @@ class Venue:
             day,
             order.filled_qty,
             order.remaining,
+            made_of,
         )
         self.fills.append(fill)
         if done:
@@ -728,3 +736,7 @@ def replace_ghost(
 _EVENTS = {Status.FILLED: "fill", Status.PARTIALLY_FILLED: "partial_fill"}
 
 __all__ = ["Terms", "Update", "Venue", "asset_id"]
+
+
+def _dollars(price: float) -> Decimal:
+    return Decimal(repr(round(float(price), 4)))

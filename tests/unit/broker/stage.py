@@ -84,7 +84,7 @@ def desk(
         journal=journal,
         timer=timer,
         calendar=Weekdays(),
-        opening=opening or Opening(broker.money, dict(broker.shares)),
+        opening=opening or Opening(MONDAY, broker.money, dict(broker.shares)),
         costs=Friction(),
         rules=PAPER,
         tactics=tactics or Tactics(),

@@ -16,13 +16,13 @@ from oomrl.domain.trading import Side, UnfilledCause
 from oomrl.domain.working import Tactics
 from oomrl.errors import BrokerRefusal, Halt, InDoubt, Unavailable
 from oomrl.order_path import Opening
-from tests.unit.broker.stage import PRICES, TUESDAY, bars, desk, orders
+from tests.unit.broker.stage import MONDAY, PRICES, TUESDAY, bars, desk, orders
 
 
 def test_sales_go_out_first_and_buys_once_the_cash_is_there() -> None:
     at = desk(held={"BB": 1800})
     at.broker.money = Decimal(500)
-    at.path = replace_opening(at, Opening(Decimal(500), {"BB": Decimal(1800)}))
+    at.path = replace_opening(at, Opening(MONDAY, Decimal(500), {"BB": Decimal(1800)}))
     at.path.submit(orders({"BB": -1800, "AA": 5000, "CC": 400}))
     execution = at.path.collect(bars())
     assert [order.symbol for order in at.broker.book.values()] == ["BB", "AA", "CC"]
@@ -41,7 +41,8 @@ def test_nothing_goes_out_before_the_open_unless_so_set() -> None:
 
 def test_an_order_of_much_volume_goes_out_in_slices() -> None:
     at = desk(Tactics(slice_share=Decimal("0.001"), max_slices=5))
-    at.path.collect(bars(date(2010, 1, 4), volume=1_000_000.0))
+    at.path.closed = MONDAY
+    at.path.collect(bars(MONDAY, volume=1_000_000.0))
     at.path.submit(orders({"AA": 4000}))
     execution = at.path.collect(bars())
     assert [order.qty for order in at.broker.book.values()] == [1000] * 4
@@ -219,7 +220,7 @@ def test_what_is_outside_the_fence_is_nobody_s_business() -> None:
     at = desk(Tactics(at_open=True))
     at.broker.shares["CC"] = Decimal(7)
     at.broker.place(Ticket("somebody-s", "CC", Side.BUY, Decimal(1), Decimal(50)))
-    at.path = replace_opening(at, Opening(at.broker.money, {}, shared=True, symbols=frozenset({"AA"})))
+    at.path = replace_opening(at, Opening(MONDAY, at.broker.money, {}, shared=True, symbols=frozenset({"AA"})))
     at.path.submit(orders({"AA": 10}))
     assert not at.alerts and len(at.broker.book) == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -38,6 +39,7 @@ from oomrl.exchange.tape import Tape
 from oomrl.exchange.tape_files import load_tape
 from oomrl.judging import Judge
 from oomrl.loop import Loop, Rules
+from oomrl.ports import Broker
 from oomrl.settings import Settings
 from oomrl.stages import Watcher
 
@@ -68,6 +70,7 @@ class Simulation:
     seed: int = 0
     unmasked: bool = False
     growing: bool = False
+    broker: str = "inprocess"
 
     def key(self, tape: Tape, tree_digest: str) -> dict[str, object]:
         """Return what must stay the same for a state directory to be gone on with."""
@@ -99,6 +102,7 @@ class Assembled:
     start: str
     seed: int
     inverse: dict[str, bytes] | None
+    closing: contextlib.ExitStack
 
 
 def friction_of(settings: Settings) -> Friction:
@@ -237,6 +241,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     counterfactual = Counterfactual(tape, workers, terms)
     secret = hashlib.sha256(f"oomrl/judge/{asked.seed}".encode()).digest()
     gate = StrategyGate(run, store, repository, counterfactual, found, secret, clock.now)
+    closing = contextlib.ExitStack()
     loop = Loop(
         rules=Rules(
             attempts=settings.loop.attempts,
@@ -245,7 +250,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
             from_day=begin,
         ),
         market=tape,
-        broker=PaperExchange(settings.account.endowment, terms.friction, terms.rules),
+        broker=_broker(asked.broker, tape, begin, terms, closing),
         account=account,
         judge=judge,
         facts=facts,
@@ -256,7 +261,19 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         watcher=_Ticking(watcher, clock),
     )
     return Assembled(
-        loop, run, tape, store, repository, counterfactual, audit, begin, settings, asked.start, asked.seed, inverse
+        loop,
+        run,
+        tape,
+        store,
+        repository,
+        counterfactual,
+        audit,
+        begin,
+        settings,
+        asked.start,
+        asked.seed,
+        inverse,
+        closing,
     )
 
 
@@ -292,6 +309,14 @@ def unqualified(settings: Settings, state: Path) -> str:
     """
     standing = certificates.standing_of(state, settings.model_dump(mode="json"), datetime.now(UTC))
     return standing.refusal if standing.required else ""
+
+
+def _broker(name: str, tape: Tape, begin: date, terms: Terms, closing: contextlib.ExitStack) -> Broker:
+    if name == "inprocess":
+        return PaperExchange(terms.capital, terms.friction, terms.rules)
+    from oomrl.adapters.http_exchange import simulated  # a second of imports that only this way needs
+
+    return closing.enter_context(simulated(tape, begin, terms.capital, terms.friction, terms.rules))
 
 
 def _sandbox() -> Sandbox:

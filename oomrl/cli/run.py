@@ -37,7 +37,7 @@ def run(tape: str, model: str, state: Path, settings_file: Path | None, exchange
         made = bootstrap.assemble(
             bootstrap.Simulation(state=state, settings=settings, tape=tape, growing=True), watching
         )
-        with made.store, watching:
+        with made.store, made.closing, watching:
             waiting = made.loop.run(until=closed.day if closed else None)
         if waiting is not None:
             say_waiting(waiting, state, as_json=False)

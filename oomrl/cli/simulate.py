@@ -44,6 +44,7 @@ class Day(click.ParamType):
 @click.option("--start", default="shipped", show_default=True, help="shipped, phase1, or a patch file.")
 @click.option("--model", type=click.Choice(["offline", "manual", "openai"]), default="offline", show_default=True)
 @click.option("--reviewer", type=click.Choice(["auto", "person"]), default="auto", show_default=True)
+@click.option("--broker", type=click.Choice(["inprocess", "http"]), default="inprocess", show_default=True)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True)
 @click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
@@ -57,6 +58,7 @@ def simulate(
     start: str,
     model: str,
     reviewer: str,
+    broker: str,
     seed: int,
     state: Path,
     settings_file: Path | None,
@@ -67,6 +69,7 @@ def simulate(
     """Run the whole loop over a tape under a virtual clock.
 
     The same command goes on where it was killed, or where it waited for a person. Results are simulated.
+    `--broker http` sends every order through alpaca-py to the exchange's server on loopback; the result is the same.
     """
     begun = time.monotonic()
     settings = load(settings_file, {"model": {"provider": model}, "loop": {"reviewer": reviewer}})
@@ -80,12 +83,13 @@ def simulate(
         to_day=to_day,
         start=start,
         seed=seed,
+        broker=broker,
         unmasked=unmasked,
     )
     watching = Watching(0, quiet=as_json)
     made = bootstrap.assemble(asked, watching)
     watching.expect(sum(day >= made.start_day for day in made.tape.days))
-    with made.store, watching:
+    with made.store, made.closing, watching:
         waiting = made.loop.run()
         if waiting is not None:
             say_waiting(waiting, state, as_json)

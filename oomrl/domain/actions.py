@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from decimal import ROUND_HALF_UP, Decimal
 
-from oomrl.domain.trading import CENT, ActionKind, CorporateAction
+import numpy as np
+
+from oomrl.domain.market import Session
+from oomrl.domain.trading import CENT, ActionKind, CorporateAction, Orders
 
 
 def split_and_dividend(
@@ -66,3 +69,23 @@ def exact(shares: float) -> Decimal:
 def in_cents(dollars: Decimal) -> int:
     """Return an amount that is whole cents as an integer number of them."""
     return int(dollars.scaleb(2))
+
+
+def split_adjusted(orders: Orders, session: Session) -> Orders:
+    """Restate queued orders after a split at the open: whole shares towards zero, limits by the ratio."""
+    ratios = {
+        symbol: float(ratio) for symbol, ratio in zip(session.symbols, session["split"], strict=True) if ratio != 1.0
+    }
+    factor = np.array([ratios.get(symbol, 1.0) for symbol in orders.symbols])
+    if (factor == 1.0).all():
+        return orders
+    size = np.floor(np.abs(orders.shares) * factor + 1e-6)
+    return Orders(
+        orders.decided_on,
+        orders.ids,
+        orders.symbols,
+        np.sign(orders.shares) * size,
+        np.round(orders.limit / factor, 4),
+        orders.participation,
+        orders.reasons,
+    )

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from oomrl.domain.actions import cents_of
+from oomrl.domain.actions import cents_of, split_adjusted
 from oomrl.domain.brokerage import BookedFill, BrokerFill, CashMove, FillDetail
 from oomrl.domain.market import Floats, Session
 from oomrl.domain.trading import (
@@ -41,7 +41,9 @@ ACTIONS = {
 
 
 class Costs(Protocol):
-    """What trading is taken to cost where the broker does not say it."""
+    """What trading is taken to cost where the broker does not say it, and the most of a volume that one order takes."""
+
+    max_participation: float
 
     def half_spread(self, reference: Floats) -> Floats: ...
 
@@ -63,6 +65,8 @@ def execution_of(
     Where the broker does not say how a price came about, the modelled half-spread counts as spread and the rest as the
     path from the open; where it charges no fees, modelled ones count in the economic book alone.
     """
+    if rules.applies_splits:
+        orders = split_adjusted(orders, session)
     row_of = {name: row for row, name in enumerate(orders.ids)}
     opens = dict(zip(session.symbols, session["open"].tolist(), strict=True))
     lines = sorted(booked, key=lambda line: (line.fill.at, row_of[line.order], line.fill.id))
@@ -89,7 +93,7 @@ def execution_of(
         commission=fees[0],
         regulatory=fees[1],
         unfilled=unfilled,
-        causes=_causes(session, orders, unfilled),
+        causes=_causes(session, orders, unfilled, costs.max_participation),
         actions=tuple(_action(move, session) for move in moves if is_action(move)),
         fees_in_broker=rules.charges_fees,
     )
@@ -167,21 +171,20 @@ def _guess(fill: BrokerFill, amount: Decimal, opens: Mapping[str, float], costs:
     )
 
 
-def _causes(session: Session, orders: Orders, unfilled: Floats) -> tuple[UnfilledCause, ...]:
+def _causes(session: Session, orders: Orders, unfilled: Floats, most: float) -> tuple[UnfilledCause, ...]:
     """Say from the session's bar why shares stayed unfilled, in the exchange's own order of reasons."""
     at = {symbol: n for n, symbol in enumerate(session.symbols)}
-    return tuple(_cause(session, orders, unfilled, n, at.get(symbol)) for n, symbol in enumerate(orders.symbols))
+    return tuple(_cause(session, orders, unfilled, n, at.get(symbol), most) for n, symbol in enumerate(orders.symbols))
 
 
-def _cause(session: Session, orders: Orders, unfilled: Floats, n: int, at: int | None) -> UnfilledCause:
+def _cause(session: Session, orders: Orders, unfilled: Floats, n: int, at: int | None, most: float) -> UnfilledCause:
     if not unfilled[n]:
         return UnfilledCause.NONE
     if at is None or not session["tradable"][at] or not session["volume"][at]:
         return UnfilledCause.NOT_TRADED
-    limit, buying = orders.limit[n], orders.shares[n] > 0
-    if not np.isnan(limit) and (session["low"][at] > limit if buying else session["high"][at] < limit):
-        return UnfilledCause.LIMIT_PRICE
     filled = abs(orders.shares[n] - unfilled[n])
-    if filled >= np.floor(orders.participation[n] * session["volume"][at] + 1e-9) or not buying:
+    if filled >= np.floor(min(orders.participation[n], most) * session["volume"][at] + 1e-9):
         return UnfilledCause.PARTICIPATION
-    return UnfilledCause.CASH
+    limit, buying = orders.limit[n], orders.shares[n] > 0
+    met = np.isnan(limit) or (session["low"][at] <= limit if buying else session["high"][at] >= limit)
+    return UnfilledCause.CASH if buying and met else UnfilledCause.LIMIT_PRICE

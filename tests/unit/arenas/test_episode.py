@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -17,6 +19,8 @@ from oomrl.arenas.agents.scripted import Scripted
 from oomrl.arenas.engine import Part, canonical, plain
 from oomrl.arenas.episode import play, replay
 from oomrl.arenas.log import EpisodeLog, read
+from oomrl.arenas.organization.rules import ACTIONS, ROLES, VISIBILITY
+from oomrl.arenas.organization.seats import SHARED
 from oomrl.arenas.registry import find
 from oomrl.errors import Mistake, Refused
 
@@ -136,6 +140,61 @@ def test_a_models_nonsense_is_played_refused_and_counted() -> None:
     assert episode.failure is None
     assert episode.refused == 30
     assert episode.score < 0.05
+
+
+def seat_of(request: Any) -> str:
+    return str(re.search(r"^You are the (\w+)", request["messages"][0]["content"])[1])
+
+
+def test_six_agents_each_see_their_own_slice_and_say_one_action_a_step() -> None:
+    arena = find("organization_six")
+    client = FakeModel('{"action": "query_metrics", "payload": {}}')
+    episode = play(arena, OpenAIAgent(ModelSettings("tiny"), client), 3, "org_simulation")
+    assert episode.failure is None and episode.refused == 0
+    steps = [record["body"] for record in episode.log.records() if record["kind"] == "step"]
+    assert len(client.asked) == 6 * len(steps)
+    assert all(set(step["action"]["actions"]) == set(ROLES) for step in steps)
+    assert steps[0]["note"] == {"prompt_tokens": 600, "completion_tokens": 60, "cost": 0.0}
+    for request in client.asked:
+        role, shown = seat_of(request), request["messages"][-1]["content"]
+        data = json.loads(shown.partition("Observation: ")[2].rpartition("\nYour action")[0])
+        visible = {name for name, seers in VISIBILITY.items() if role in seers}
+        assert set(data) & set(VISIBILITY) == visible
+        assert set(data) - visible <= {*SHARED, "role", "errors"}
+    replay(arena, episode.log)
+
+
+def test_what_one_of_six_says_amiss_is_refused_to_it_alone() -> None:
+    arena = find("organization_six")
+    engine = arena.make()
+    engine.reset(3, "org_simulation")
+    seen = engine.step({"actions": {"engineer": {"$unparsed": "hm"}, "operations": {"action": "no_op"}}})
+    assert "Expected only action" in arena.seats["engineer"].view(seen).data["errors"]["engineer"]
+    assert arena.seats["operations"].view(seen).data["errors"] == {}
+
+
+def test_a_role_is_offered_its_own_actions_alone() -> None:
+    arena = find("organization_six")
+    for role, seat in arena.seats.items():
+        offered = {one["properties"]["action"]["const"] for one in seat.rules(arena).action_schema["oneOf"]}
+        assert offered == {action for action, roles in ACTIONS.items() if role in roles}
+
+
+def test_an_option_that_an_endpoint_does_not_know_is_left_out_from_then_on() -> None:
+    answer = httpx.Response(400, request=httpx.Request("POST", "http://here"))
+    unknown = openai.BadRequestError("Unsupported value: 'temperature'", response=answer, body={"param": "temperature"})
+    client = FakeModel(unknown, '{"action": "hold"}')
+    episode = play(find("committee"), OpenAIAgent(ModelSettings("tiny"), client), 3, "guided_allocation")
+    assert episode.failure is None
+    assert "temperature" in client.asked[0]
+    assert not any("temperature" in request for request in client.asked[1:])
+
+
+def test_a_failures_text_holds_no_key() -> None:
+    problem = openai.OpenAIError("Incorrect API key provided: sk-abc123456 and topsecret")
+    agent = OpenAIAgent(ModelSettings("tiny", api_key="topsecret"), FakeModel(problem))
+    episode = play(find("committee"), agent, 3, "guided_allocation")
+    assert episode.failure == "OpenAIError: Incorrect API key provided: [key] and [key]"
 
 
 @pytest.mark.parametrize("problem", [openai.APIConnectionError(request=SimpleNamespace()), None])

@@ -82,7 +82,7 @@ class Simulation:
             "start": tree_digest,
             "seed": self.seed,
             "unmasked": self.unmasked,
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.settings.of_the_run(),
         }
 
 

@@ -1,7 +1,8 @@
-"""The rules of review: who may say what about a proposal, and when an approval still holds.
+"""The rules of review: who may say what about a proposal, when an approval still holds, and when it may be deployed.
 
 Values in, a `Review` or a `Refused` out. An approval binds the base tree, the resulting tree and the verdict that
-the reviewer saw; when any of them is another one by now, the approval is void and the difference is named.
+the reviewer saw; when any of them is another one by now, the approval is void and the difference is named. The page,
+the JSON API and the commands all come through here.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time
+from fnmatch import fnmatchcase
 
+from oomrl.domain.people import Freeze, Remark
 from oomrl.domain.records import Act, Proposal, ProposalStatus, Review, StoredVerdict
 from oomrl.errors import Mistake, Refused
+from oomrl.settings import ReviewSettings
 
 #: The reviewer of unattended simulations. Live and paper trading refuse it.
 AUTO = "auto"
@@ -61,11 +65,14 @@ def review(
     at: datetime,
     seen: Bound | None = None,
     live: bool = True,
+    looked: bool = True,
+    remarks: Sequence[Remark] = (),
 ) -> Review:
     """Return the record of a reviewer's act.
 
     `seen` is what was shown to the reviewer; the act is refused when it is no longer what stands there (None: the
-    act follows the look in the same moment). `live` False allows the automatic reviewer of simulations.
+    act follows the look in the same moment). `live` False allows the automatic reviewer of simulations. An approval
+    needs that the diff was opened (`looked`), and a settlement of every blocking one of `remarks`.
 
     Raise `Mistake` for a missing name or reason, `Refused` where the rules say no.
     """
@@ -80,6 +87,7 @@ def review(
         raise Mistake(f"Expected a reason to {act.value.replace('_', ' ')}, was none: it becomes part of the record")
     if act is Act.APPROVE:
         _may_approve(proposal, verdict, now, who, live)
+        _has_read(proposal, reason, looked, remarks, live)
     return Review(
         id=_review_id(proposal.id, who, act, reason, now),
         proposal=proposal.id,
@@ -95,11 +103,17 @@ def review(
 
 
 def approval(
-    proposal: Proposal, verdict: StoredVerdict | None, deployed_tree: str, reviews: Sequence[Review], live: bool = True
+    proposal: Proposal,
+    verdict: StoredVerdict | None,
+    deployed_tree: str,
+    reviews: Sequence[Review],
+    live: bool = True,
+    needed: int = 1,
 ) -> Review:
     """Return the approval under which a proposal may be deployed now; raise `Refused` where there is none.
 
-    `reviews` are the proposal's, oldest first. A veto holds for ever; otherwise the last act counts.
+    `reviews` are the proposal's, oldest first. A veto holds for ever; otherwise a request for changes resets all
+    approvals before it, and `needed` different people must have given one that still holds.
     """
     mine = [one for one in reviews if one.proposal == proposal.id]
     veto = next((one for one in mine if one.act is Act.REJECT), None)
@@ -118,7 +132,85 @@ def approval(
             "The approval is void: review it again"
         )
     _may_approve(proposal, verdict, now, given.reviewer, live)
+    holding = votes(mine, now)
+    if len(holding) < needed:
+        people = ", ".join(one.reviewer for one in holding)
+        raise Refused(f"Expected approvals of {proposal.id} by {needed} people, was {len(holding)}: {people}")
     return given
+
+
+def votes(reviews: Sequence[Review], now: Bound) -> list[Review]:
+    """Return the approvals that hold, one a person: after the last request for changes, of what stands there now."""
+    holding: list[Review] = []
+    for one in reviews:
+        if one.act is not Act.APPROVE:
+            holding = []
+        elif Bound(one.base_tree, one.result_tree, one.verdict) == now:
+            holding = [other for other in holding if not same_person(other.reviewer, one.reviewer)] + [one]
+    return holding
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """How much a change can do: its class (risk, execution, ordinary), how many must approve, and what says so."""
+
+    name: str
+    approvals: int
+    because: tuple[str, ...] = ()
+
+
+def risk_of(paths: Collection[str], parameters: Collection[str], rules: ReviewSettings) -> Risk:
+    """Return the class of a change by the paths and parameters (section.key) that it touches; the gravest counts."""
+    for name, globs, keys in (
+        ("risk", rules.risk_paths, rules.risk_parameters),
+        ("execution", rules.execution_paths, rules.execution_parameters),
+    ):
+        touched = [path for path in sorted(paths) if any(fnmatchcase(path, glob) for glob in globs)]
+        touched += [key for key in sorted(parameters) if key in keys]
+        if touched:
+            return Risk(name, rules.approvals_where_risky, tuple(touched))
+    return Risk("ordinary", 1)
+
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def reason_to_wait(at: datetime, day: date, freezes: Sequence[Freeze], windows: Sequence[str]) -> str:
+    """Return why nothing may be deployed at an instant after the close of `day`, empty where it may.
+
+    A window reads `mon-thu` or `mon-thu 20:30-23:00` (UTC, the end not included); none at all means always.
+    """
+    held = next((freeze for freeze in freezes if freeze.holds(day)), None)
+    if held is not None:
+        return f"frozen by {held.by} until the close of {held.last.isoformat()}: {held.reason}"
+    if windows and not any(_open(window, at) for window in windows):
+        return f"outside the windows for deployments ({'; '.join(windows)}, UTC)"
+    return ""
+
+
+def _open(window: str, at: datetime) -> bool:
+    days, _, hours = window.partition(" ")
+    first, _, last = days.partition("-")
+    begin, end = _DAYS.index(first), _DAYS.index(last or first)
+    weekday = at.weekday()
+    inside = begin <= weekday <= end if begin <= end else weekday >= begin or weekday <= end
+    if not hours:
+        return inside
+    opens, closes = (time.fromisoformat(hour) for hour in hours.split("-"))
+    return inside and opens <= at.time().replace(tzinfo=None) < closes
+
+
+def _has_read(proposal: Proposal, reason: str, looked: bool, remarks: Sequence[Remark], live: bool) -> None:
+    if not reason.strip() and live:
+        raise Mistake("Expected a reason to approve, was none: it becomes part of the record")
+    if not looked:
+        raise Refused(f"Expected the diff of {proposal.id} to be opened before it is approved, was not: open it first")
+    open_ = [remark for remark in remarks if remark.stands_in_the_way]
+    if open_:
+        raise Refused(
+            f"Expected every blocking remark on {proposal.id} to be settled, was {len(open_)} without an answer: "
+            f"{open_[0].as_asked()[:120]}"
+        )
 
 
 def _may_approve(proposal: Proposal, verdict: StoredVerdict | None, now: Bound, who: str, live: bool) -> None:
@@ -133,7 +225,7 @@ def _may_approve(proposal: Proposal, verdict: StoredVerdict | None, now: Bound, 
             f"Expected the verdict to be on the trees that stand there now: {'; '.join(changed) or 'no result'}. "
             "Run the gate again"
         )
-    if _same_person(who, proposal.author):
+    if same_person(who, proposal.author):
         raise Refused(f"Expected a reviewer other than the proposer, was {who} for both")
     if who.casefold() == AUTO and live:
         raise Refused("Expected a person to approve, was the automatic reviewer, which exists in simulation alone")
@@ -146,13 +238,13 @@ def _identity(reviewer: str) -> str:
     return name
 
 
-def _same_person(one: str, other: str) -> bool:
-    """Compare identities without case and blanks; of `Name <address>` either part is enough."""
+def same_person(one: str, other: str) -> bool:
+    """Compare identities without case and blanks; of `Name <address>` either part is enough, of several any."""
 
     def parts(identity: str) -> set[str]:
-        address = re.search(r"<([^<>]+)>", identity)
-        name = re.sub(r"<[^<>]*>", "", identity)
-        return {"".join(part.split()).casefold() for part in (name, address[1] if address else "") if part.strip()}
+        addresses = re.findall(r"<([^<>]+)>", identity)
+        names = re.sub(r"<[^<>]*>", "", identity).split(",")
+        return {"".join(part.split()).casefold() for part in (*names, *addresses) if part.strip()}
 
     return bool(parts(one) & parts(other))
 

@@ -5,12 +5,13 @@ Defaults are those of a simulation; nothing here can make the service trade live
 
 from __future__ import annotations
 
+import re
 import tomllib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from oomrl.errors import Mistake
@@ -100,6 +101,98 @@ class LoopSettings(Section):
     while_waiting: Literal["hold", "incumbent", "flatten"] = "hold"
 
 
+_WINDOW = re.compile(
+    r"(mon|tue|wed|thu|fri|sat|sun)(-(mon|tue|wed|thu|fri|sat|sun))?( ([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)?"
+)
+
+
+class ReviewSettings(Section):
+    """What counts as risk and as execution, how many people must approve it, and when deployments are made.
+
+    Paths are globs over the strategy repository, parameters `section.key` of strategy.toml. A window reads `mon-thu` or
+    `mon-thu 20:30-23:00` in UTC; without any, every session's close will do.
+    """
+
+    risk_paths: tuple[str, ...] = ("src/*/sizing.py", "src/*/universe.py", "policy.toml")
+    risk_parameters: tuple[str, ...] = (
+        "parameters.exposure",
+        "parameters.max_weight",
+        "parameters.few_names_weight",
+        "parameters.max_holdings",
+        "parameters.min_holdings",
+    )
+    execution_paths: tuple[str, ...] = ("src/*/liquidity.py", "src/*/strategy.py")
+    execution_parameters: tuple[str, ...] = (
+        "strategy.cadence",
+        "parameters.max_participation",
+        "parameters.max_sessions",
+        "parameters.max_position_volume",
+        "parameters.limit_volatilities",
+    )
+    approvals_where_risky: int = Field(2, ge=1, le=5)
+    windows: tuple[str, ...] = ()
+
+    @field_validator("windows")
+    @classmethod
+    def _readable(cls, windows: tuple[str, ...]) -> tuple[str, ...]:
+        for window in windows:
+            if not _WINDOW.fullmatch(window):
+                raise ValueError("expected windows such as 'mon-thu' or 'mon-thu 20:30-23:00'")
+        return windows
+
+
+class WebSettings(Section):
+    """Where the page is served, and how it is guarded.
+
+    `public_url` is what people's browsers call it; links in messages begin with it. Beyond this machine the page needs
+    TLS: a certificate and key, or `trusted_proxies` (addresses) that end TLS before it. `token_days` is how long a
+    token lasts.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = Field(8420, ge=0, le=65_535)
+    public_url: str = ""
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    session_hours: float = Field(12, gt=0, le=24 * 30)
+    idle_minutes: float = Field(60, gt=0, le=24 * 60)
+    invitation_hours: float = Field(48, gt=0, le=24 * 30)
+    token_days: int = Field(90, ge=1, le=3_650)
+    failures_before_lockout: int = Field(5, ge=1, le=100)
+    lockout_minutes: float = Field(15, gt=0, le=24 * 60)
+    logins_a_minute: int = Field(10, ge=1)
+    requests_a_minute: int = Field(1_200, ge=10)
+    body_bytes: int = Field(1_000_000, ge=1_000)
+
+
+class NotifySettings(Section):
+    """Whom to tell. The addresses (apprise URLs, which hold secrets) come from the environment alone.
+
+    `quiet` is a span such as `22:00-07:00` in `zone`, in which only what is urgent is told at once.
+    """
+
+    urls_env: str = "OOMRL_NOTIFY_URLS"
+    quiet: str = ""
+    zone: str = "UTC"
+    kinds: tuple[str, ...] = (
+        "loss",
+        "proposal waiting",
+        "halted",
+        "out of money",
+        "deployed",
+        "rolled back",
+        "unwell",
+    )
+
+    @field_validator("quiet")
+    @classmethod
+    def _span(cls, quiet: str) -> str:
+        if quiet and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d", quiet):
+            raise ValueError("expected a span such as '22:00-07:00'")
+        return quiet
+
+
 class ModelSettings(Section):
     """Which model answers. The key comes from the environment only and is never stored."""
 
@@ -123,6 +216,13 @@ class Settings(BaseSettings):
     thresholds: ThresholdSettings = ThresholdSettings()
     loop: LoopSettings = LoopSettings()
     model: ModelSettings = ModelSettings()
+    review: ReviewSettings = ReviewSettings()
+    web: WebSettings = WebSettings()
+    notify: NotifySettings = NotifySettings()
+
+    def of_the_run(self) -> dict[str, Any]:
+        """Return what decides about a run's results; how it is watched and reviewed may change under way."""
+        return self.model_dump(mode="json", exclude={"review", "web", "notify"})
 
 
 def load(path: Path | None, overrides: dict[str, Any] | None = None) -> Settings:

@@ -5,15 +5,20 @@ Each statement is appended once its fact is in the store; a start appends whatev
 
 from __future__ import annotations
 
+import hashlib
+import json
+from functools import cached_property
 from pathlib import Path
 
 from guardrails.attestation import Head, Log, Signer, statement
 from oomrl.adapters.database import Store
+from oomrl.domain.people import Done
 from oomrl.domain.records import Deployment, Proposal, Review, StoredVerdict
 
 VERDICT = "urn:oomrl:predicate:verdict:1"
 REVIEW = "urn:oomrl:predicate:review:1"
 DEPLOYMENT = "urn:oomrl:predicate:deployment:1"
+ACT = "urn:oomrl:predicate:act:1"
 
 
 class Audit:
@@ -21,7 +26,10 @@ class Audit:
 
     def __init__(self, state: Path) -> None:
         self.log = Log(state / "audit.jsonl", Signer.open(state / "keys" / "audit.key"))
-        self._done = {body["subject"][0]["name"] for body in self.log.statements()}
+
+    @cached_property
+    def _done(self) -> set[str]:
+        return {body["subject"][0]["name"] for body in self.log.statements()}
 
     def catch_up(self, store: Store, run: str) -> None:
         """Append what is in the store and not yet in the chain."""
@@ -72,6 +80,19 @@ class Audit:
         }
         name = f"deployment/{deployment.run}/{deployment.sequence}"
         self._append(name, deployment.revision, DEPLOYMENT, facts)
+
+    def act(self, done: Done) -> None:
+        """Append what a person did; the log of acts in the store has it under the same number."""
+        facts = {
+            "who": done.who,
+            "how": done.how,
+            "act": done.act,
+            "subject": done.subject,
+            "detail": done.detail,
+            "at": done.at.isoformat(),
+        }
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        self._append(f"act/{done.sequence}", digest, ACT, facts)
 
     def _append(self, name: str, digest: str, kind: str, facts: dict[str, str]) -> None:
         if name not in self._done:

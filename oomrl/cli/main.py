@@ -27,6 +27,7 @@ COMMANDS = {
     "prompts": ("models", "List the prompts that wait for a reply."),
     "reply": ("models", "Answer a prompt with the text of a file."),
     "review": ("review", "List, show and decide about proposals."),
+    "mandate": ("review", "Replace what the next attempt at a loss is asked for."),
     "rollback": ("review", "Deploy an earlier revision again."),
     "gate": ("gate", "Judge a patch to the strategy repository."),
     "halt": ("account", "Stop trading with the account as it is."),
@@ -35,6 +36,9 @@ COMMANDS = {
     "exchange": ("exchange", "Serve a paper exchange that speaks Alpaca's protocols."),
     "arena": ("arena", "List, run, serve and train in the arenas that qualify models."),
     "qualify": ("qualify", "Let a model play all arenas and certify what it did."),
+    "people": ("people", "Invite, change and close accounts of the page; make tokens."),
+    "notify": ("notify", "Send the test message, or what is due."),
+    "page": ("page", "Serve the review page of a state directory."),
     "audit": ("audit", "Verify, export and quote the chain of attestations."),
 }
 

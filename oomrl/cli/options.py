@@ -38,6 +38,12 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
 
 
+def settings_option(command: Command) -> Command:
+    """Add --settings."""
+    option = click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
+    return option(command)
+
+
 def person_options(command: Command) -> Command:
     """Add --as and --reason: who acts, and why."""
     by = click.option("--as", "person", default=person, help="Who acts. [default: OOMRL_PERSON or the login name]")
@@ -81,6 +87,11 @@ def qualification_of(state: Path, store: Store, run: str) -> Standing:
         found = view.runs.get(run)
     assert found is not None
     return standing_of(state, found.settings["settings"], now())  # type: ignore[arg-type]
+
+
+def plain(text: str) -> str:
+    """Return foreign text for a terminal: control and bidirectional characters are shown as escapes."""
+    return "".join(c if c in "\n\t" or c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 def now() -> datetime:

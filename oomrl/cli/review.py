@@ -8,24 +8,22 @@ from pathlib import Path
 
 import click
 
-from oomrl.adapters.audit import Audit
-from oomrl.adapters.database import Store
-from oomrl.adapters.repository import Repository
+from oomrl.cli.desk import desk
 from oomrl.cli.options import (
     json_option,
-    now,
     only_run,
     open_state,
+    person,
     person_options,
+    plain,
     qualification_of,
     say,
+    settings_option,
     state_option,
 )
 from oomrl.domain.diagnostic import Diagnostic, one_screen
-from oomrl.domain.records import Act, Deployment, DeploymentKind, Proposal, ProposalStatus, StoredVerdict
-from oomrl.errors import Mistake, Refused
-from oomrl.review import bound
-from oomrl.review import review as reviewed
+from oomrl.domain.records import Act, ProposalStatus
+from oomrl.errors import Mistake
 
 
 @click.group()
@@ -54,58 +52,111 @@ def list_(state: Path, as_json: bool) -> None:
 
 @review.command()
 @click.argument("proposal")
+@click.option("--as", "who", default=person, help="Who looks. [default: OOMRL_PERSON or the login name]")
 @state_option
+@settings_option
 @json_option
-def show(proposal: str, state: Path, as_json: bool) -> None:
-    """Show what was lost, what the gate found, and the diff."""
-    with open_state(state) as store:
-        run = only_run(store)
-        found, verdict = _find(store, run, proposal)
-        with store.read() as view:
-            diagnostic = view.losses.diagnostic(run, found.diagnostic)
-            reviews = view.proposals.reviews(run, found.id)
-        qualification = qualification_of(state, store, run)
+def show(proposal: str, who: str, state: Path, settings_file: Path | None, as_json: bool) -> None:
+    """Show what was lost, what the gate found, the remarks and the diff; an approval needs that you did."""
+    with desk(state, who, settings_file) as (opened, person_):
+        case = opened.look(person_, proposal)
+        qualification = qualification_of(state, opened.store, opened.run)
+    found, verdict = case.proposal, case.verdict
     if as_json:
         body = {"proposal": asdict(found), "verdict": verdict.payload if verdict else None}
-        body |= {"reviews": [asdict(one) for one in reviews], "qualification": qualification.to_json()}
+        body |= {"reviews": [asdict(one) for one in case.reviews], "remarks": [asdict(one) for one in case.remarks]}
+        body |= {"risk": asdict(case.risk), "seen": asdict(case.now), "qualification": qualification.to_json()}
         click.echo(json.dumps(body, indent=2, default=str))
         return
-    if diagnostic is not None:
-        click.echo(one_screen(Diagnostic.model_validate(diagnostic.payload)))
+    click.echo(one_screen(Diagnostic.model_validate(case.diagnostic.payload)))
     told = list(verdict.payload.get("proposer_view", ())) if verdict else []  # type: ignore[call-overload]
     click.echo(f"Gate: {verdict.outcome if verdict else 'not judged'}" + "".join(f"\n  {line}" for line in told))
     click.echo(f"Arenas: {qualification.text}")
-    click.echo(f"\nProposal {found.id} by {found.author}:\n{found.explanation}\n")
-    click.echo(found.tests_patch + found.logic_patch)
-    for one in reviews:
-        click.echo(f"{one.at:%Y-%m-%d %H:%M} {one.reviewer}: {one.act.value}: {one.reason}")
+    touched = f" ({', '.join(case.risk.because)})" if case.risk.because else ""
+    click.echo(f"Class: {case.risk.name}{touched}; approvals: {len(case.votes)} of {case.risk.approvals}")
+    click.echo("".join(f"\n{parameter.in_words()}" for parameter in case.changes.parameters_changed))
+    click.echo(f"\nProposal {found.id} by {found.author}:\n{plain(found.explanation)}\n")
+    click.echo(plain(found.tests_patch + found.logic_patch))
+    for remark in case.remarks:
+        settled = remark.resolution or ("blocking" if remark.blocking else "note")
+        click.echo(f"{remark.id} {remark.author} ({settled}): {plain(remark.as_asked())}")
+    for one in case.reviews:
+        click.echo(f"{one.at:%Y-%m-%d %H:%M} {one.reviewer}: {one.act.value}: {plain(one.reason)}")
 
 
 @review.command()
 @click.argument("proposal")
 @state_option
+@settings_option
 @person_options
-def approve(proposal: str, state: Path, person: str, reason: str) -> None:
+def approve(proposal: str, state: Path, settings_file: Path | None, person: str, reason: str) -> None:
     """Approve a proposal that passed the gate. The proposer never approves its own."""
-    _act(proposal, state, person, reason, Act.APPROVE)
+    _act(proposal, state, settings_file, person, reason, Act.APPROVE)
 
 
 @review.command()
 @click.argument("proposal")
 @state_option
+@settings_option
 @person_options
-def reject(proposal: str, state: Path, person: str, reason: str) -> None:
+def reject(proposal: str, state: Path, settings_file: Path | None, person: str, reason: str) -> None:
     """Veto a proposal; this is final."""
-    _act(proposal, state, person, reason, Act.REJECT)
+    _act(proposal, state, settings_file, person, reason, Act.REJECT)
 
 
 @review.command(name="request-changes")
 @click.argument("proposal")
 @state_option
+@settings_option
 @person_options
-def request_changes(proposal: str, state: Path, person: str, reason: str) -> None:
-    """Send a proposal back; the reason becomes part of the next prompt."""
-    _act(proposal, state, person, reason, Act.REQUEST_CHANGES)
+def request_changes(proposal: str, state: Path, settings_file: Path | None, person: str, reason: str) -> None:
+    """Send a proposal back; the reason and the open remarks become part of the next prompt."""
+    _act(proposal, state, settings_file, person, reason, Act.REQUEST_CHANGES)
+
+
+@review.command()
+@click.argument("proposal")
+@click.argument("text")
+@click.option("--file", "path", default="", help="The file that it is about.")
+@click.option("--line", default=0, help="The line of the new file.")
+@click.option("--note", is_flag=True, help="Say it without standing in the way of an approval.")
+@click.option("--as", "who", default=person, help="Who speaks. [default: OOMRL_PERSON or the login name]")
+@state_option
+def comment(proposal: str, text: str, path: str, line: int, note: bool, who: str, state: Path) -> None:
+    """Say something about a proposal, or about a line of it."""
+    with desk(state, who) as (opened, person_):
+        said = opened.comment(person_, proposal, text, path, line, blocking=not note)
+    click.echo(said.id)
+
+
+@review.command()
+@click.argument("proposal")
+@click.argument("remark")
+@click.argument("resolution", type=click.Choice(["resolved", "answered", "dismissed"]))
+@click.option("--answer", default="", help="What is answered; the critic's objections need words.")
+@click.option("--as", "who", default=person, help="Who settles it. [default: OOMRL_PERSON or the login name]")
+@state_option
+def settle(proposal: str, remark: str, resolution: str, answer: str, who: str, state: Path) -> None:
+    """Settle a remark: a comment is resolved, an objection is answered or dismissed."""
+    with desk(state, who) as (opened, person_):
+        opened.resolve(person_, proposal, remark, resolution, answer)
+    click.echo(f"Recorded: {remark} {resolution}.")
+
+
+@click.command()
+@click.argument("diagnostic")
+@click.option("--file", "file", type=click.Path(path_type=Path), required=True, help="The text of the mandate.")
+@click.option("--as", "who", default=person, help="Who asks. [default: OOMRL_PERSON or the login name]")
+@state_option
+def mandate(diagnostic: str, file: Path, who: str, state: Path) -> None:
+    """Replace what the next attempt at a loss is asked for; an escalation that it answers is reopened."""
+    try:
+        words = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Mistake(f"Expected a text file with the mandate, was {file}: {error}.") from error
+    with desk(state, who) as (opened, person_):
+        opened.set_mandate(person_, diagnostic, words)
+    click.echo("Recorded. The next attempt is asked for this.")
 
 
 @click.command()
@@ -114,47 +165,15 @@ def request_changes(proposal: str, state: Path, person: str, reason: str) -> Non
 @person_options
 def rollback(revision: str | None, state: Path, person: str, reason: str) -> None:
     """Deploy an earlier revision again (by default the one before), as a new commit."""
-    with open_state(state) as store:
-        run = only_run(store)
-        repository = Repository(state / "strategy.git")
-        head, log = repository.head(), repository.log()
-        if revision is None and len(log) < 2:
-            raise Mistake("Expected a revision before the deployed one, was none: nothing to roll back.")
-        target = repository.resolve(revision) if revision else log[1].id
-        with store.read() as view:
-            made = view.deployments.all(run)
-            last = view.sessions.last_mark(run)
-        at, day = now(), last.day if last else made[-1].day
-        new = repository.rollback(target, head, f"Rollback by {person}: {reason}", at)
-        deployment = Deployment(
-            run, len(made) + 1, new, head, DeploymentKind.ROLLBACK, day, at, "", f"{person}: {reason}"
-        )
-        with store.begin() as work:
-            work.deployments.save(deployment)
-        Audit(state).deployment(deployment)
-    click.echo(f"Deployed {new[:12]} with the tree of {target[:12]}.")
+    with desk(state, person) as (opened, who):
+        new = opened.rollback(who, reason, revision)
+    click.echo(f"Deployed {new[:12]}. The loop trades it from its next decision on.")
 
 
-def _find(store: Store, run: str, proposal: str) -> tuple[Proposal, StoredVerdict | None]:
-    with store.read() as view:
-        found = view.proposals.get(run, proposal)
-        verdict = view.proposals.verdict(run, proposal)
-    if found is None:
-        raise Mistake(f"Expected the id of a proposal, was {proposal!r}: `oomrl review list` names them.")
-    return found, verdict
-
-
-def _act(proposal: str, state: Path, person: str, reason: str, act: Act) -> None:
-    with open_state(state) as store:
-        run = only_run(store)
-        found, verdict = _find(store, run, proposal)
-        repository = Repository(state / "strategy.git")
-        deployed = repository.tree_id(repository.head())
-        if found.status is ProposalStatus.REFUSED and act is Act.APPROVE:
-            raise Refused(f"Expected a proposal that passed the gate, was {found.id}, which it refused.")
-        seen = bound(found, verdict, deployed)
-        record = reviewed(found, verdict, deployed, person, act, reason, now(), seen=seen)
-        with store.begin() as work:
-            work.proposals.save_review(record)
-        Audit(state).review(record)
-    click.echo(f"Recorded: {person} {act.value.replace('_', ' ')}s {proposal}. Run the loop to go on.")
+def _act(proposal: str, state: Path, settings_file: Path | None, person: str, reason: str, act: Act) -> None:
+    with desk(state, person, settings_file) as (opened, who):
+        opened.decide(who, proposal, act, reason)
+        case = opened.case(who, proposal)
+    click.echo(f"Recorded: {who.name} {act.value.replace('_', ' ')}s {proposal}. Run the loop to go on.")
+    if act is Act.APPROVE and len(case.votes) < case.risk.approvals:
+        click.echo(f"It needs {case.risk.approvals} people, because it touches {', '.join(case.risk.because)}.")

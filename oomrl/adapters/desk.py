@@ -1,0 +1,330 @@
+"""The desk: everything that people do to proposals and to the account, by page, by token or by command.
+
+Each act asks for a right, is judged by `oomrl.review`, is written together with its line of the log in one
+transaction, and is then appended to the audit chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+from oomrl.adapters.audit import Audit
+from oomrl.adapters.changes import Changes, changes_of
+from oomrl.adapters.database import Store
+from oomrl.adapters.database.store import Work
+from oomrl.adapters.repository import Repository
+from oomrl.agents.drafts import read_critique
+from oomrl.agents.problem import Unusable
+from oomrl.domain.people import Done, Freeze, Kind, Person, Remark, Right, demand
+from oomrl.domain.records import (
+    Act,
+    CapitalEvent,
+    CapitalKind,
+    Deployment,
+    DeploymentKind,
+    PromptStatus,
+    Proposal,
+    ProposalStatus,
+    Review,
+    StoredDiagnostic,
+    StoredVerdict,
+)
+from oomrl.errors import Mistake, Refused
+from oomrl.review import Bound, Risk, bound, review, risk_of, votes
+from oomrl.settings import ReviewSettings
+
+LONGEST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that a decision about one proposal rests on, as it stands now."""
+
+    proposal: Proposal
+    verdict: StoredVerdict | None
+    diagnostic: StoredDiagnostic
+    reviews: tuple[Review, ...]
+    remarks: tuple[Remark, ...]
+    changes: Changes
+    now: Bound
+    risk: Risk
+    looked: bool
+
+    @property
+    def votes(self) -> list[Review]:
+        return votes(self.reviews, self.now)
+
+    @property
+    def blocking(self) -> list[Remark]:
+        return [remark for remark in self.remarks if remark.stands_in_the_way]
+
+
+class Desk:
+    """The acts of people on one state directory. `now` is the wall clock."""
+
+    def __init__(self, state: Path, store: Store, run: str, rules: ReviewSettings, now: Callable[[], datetime]) -> None:
+        self.state, self.store, self.run, self.rules, self.now = state, store, run, rules, now
+        self.repository = Repository(state / "strategy.git")
+        self.audit = Audit(state)
+        self._changes: dict[str, Changes] = {}
+
+    # -- what a decision rests on
+
+    def case(self, person: Person, proposal: str) -> Case:
+        """Return everything about a proposal; raise `Mistake` where there is none of that id."""
+        demand(person, Right.SEE)
+        with self.store.read() as view:
+            found = view.proposals.get(self.run, proposal)
+            if found is None:
+                raise Mistake(f"Expected the id of a proposal, was {proposal[:80]!r}: `oomrl review list` names them.")
+            verdict = view.proposals.verdict(self.run, proposal)
+            diagnostic = view.losses.diagnostic(self.run, found.diagnostic)
+            reviews = view.proposals.reviews(self.run, proposal)
+            remarks = view.remarks.of(self.run, proposal)
+            objections = self._objections(view, found)
+            looked = view.remarks.looked(self.run, proposal, person.name, found.digest)
+        assert diagnostic is not None
+        said = {remark.id: remark for remark in remarks}
+        merged = [said.pop(objection.id, objection) for objection in objections]
+        standing = bound(found, verdict, self.repository.tree_id(self.repository.head()))
+        changes = self.changes(found)
+        risk = risk_of(changes.paths, changes.parameters, self.rules)
+        everything = (*merged, *said.values())
+        return Case(found, verdict, diagnostic, tuple(reviews), everything, changes, standing, risk, looked)
+
+    def changes(self, proposal: Proposal) -> Changes:
+        """Return what a proposal changes; the same patches on the same base are read once."""
+        key = f"{proposal.base_revision}/{proposal.digest}"
+        if key not in self._changes:
+            if len(self._changes) > 200:
+                self._changes.clear()
+            self._changes[key] = changes_of(self.repository.tree(proposal.base_revision), proposal)
+        return self._changes[key]
+
+    def needed(self, proposal: Proposal) -> int:
+        """Return how many people must approve a proposal."""
+        changes = self.changes(proposal)
+        return risk_of(changes.paths, changes.parameters, self.rules).approvals
+
+    def _objections(self, view: Work, proposal: Proposal) -> list[Remark]:
+        """Return the critic's objections to a proposal, each of which waits for an answer."""
+        found: list[Remark] = []
+        for prompt in view.prompts.all(self.run, proposal.diagnostic):
+            if prompt.role != "critic" or prompt.attempt != proposal.attempt or prompt.reply is None:
+                continue
+            try:
+                critique = read_critique(prompt.reply)
+            except Unusable:
+                continue
+            for number, objection in enumerate(critique.objections, 1):
+                found.append(
+                    Remark(
+                        id=f"{proposal.id}-objection-{number}",
+                        run=self.run,
+                        proposal=proposal.id,
+                        author=f"critic ({prompt.model})",
+                        text=objection.text,
+                        at=prompt.answered_at or prompt.asked_at,
+                        kind=Kind.OBJECTION,
+                        path=objection.path,
+                        line=objection.line,
+                        blocking=True,
+                        severity=objection.severity,
+                    )
+                )
+        return found
+
+    # -- reading and remarks
+
+    def look(self, person: Person, proposal: str) -> Case:
+        """Record that a person opened the diff, and return what it is about."""
+        case = self.case(person, proposal)
+        if not case.looked:
+            with self.store.begin() as work:
+                work.remarks.look(self.run, proposal, person.name, case.proposal.digest, self.now())
+                self._note(work, person, "open diff", proposal, case.proposal.digest)
+        return replace(case, looked=True)
+
+    def comment(
+        self, person: Person, proposal: str, text: str, path: str = "", line: int = 0, side: str = "new",
+        blocking: bool = True,
+    ) -> Remark:  # fmt: skip
+        """Say something about a proposal, at a line or about the whole of it."""
+        demand(person, Right.COMMENT)
+        words = _words(text, "comment")
+        case = self.case(person, proposal)
+        if path and path not in case.changes.paths:
+            raise Mistake(f"Expected a file that the proposal changes, was {path[:80]!r}.")
+        if line < 0 or side not in ("old", "new"):
+            raise Mistake(f"Expected a line from 1 on the old or the new side, was {line} on {side[:10]!r}.")
+        id_ = f"remark-{secrets.token_hex(8)}"
+        at = self.now()
+        remark = Remark(
+            id_, self.run, proposal, person.name, words, at, path=path, line=line, side=side, blocking=blocking
+        )
+        with self.store.begin() as work:
+            work.remarks.say(remark)
+            done = self._note(work, person, "comment", proposal, remark.as_asked())
+        self.audit.act(done)
+        return remark
+
+    def resolve(self, person: Person, proposal: str, remark: str, resolution: str, answer: str = "") -> None:
+        """Settle a remark: a comment is resolved; an objection is answered or dismissed, with words."""
+        demand(person, Right.COMMENT)
+        found = next((one for one in self.case(person, proposal).remarks if one.id == remark), None)
+        if found is None:
+            raise Mistake(f"Expected the id of a remark on {proposal}, was {remark[:80]!r}.")
+        allowed = ("resolved", "") if found.kind is Kind.COMMENT else ("answered", "dismissed")
+        if resolution not in allowed:
+            raise Mistake(f"Expected one of {', '.join(filter(None, allowed))}, was {resolution[:20]!r}.")
+        if found.kind is Kind.OBJECTION:
+            demand(person, Right.REVIEW)
+            answer = _words(answer, "answer to an objection")
+        with self.store.begin() as work:
+            work.remarks.say(found)
+            work.remarks.resolve(self.run, remark, resolution, answer[:LONGEST], person.name, self.now())
+            done = self._note(work, person, resolution or "reopen", remark, answer)
+        self.audit.act(done)
+
+    # -- decisions
+
+    def decide(self, person: Person, proposal: str, act: Act, reason: str, seen: Bound | None = None) -> Review:
+        """Approve, veto, or ask for changes. `seen` is what was shown: an act on anything else is refused."""
+        demand(person, Right.REVIEW)
+        if len(reason) > LONGEST:
+            raise Mistake(f"Expected a reason of at most {LONGEST} characters, was {len(reason)}.")
+        case = self.case(person, proposal)
+        record = review(
+            case.proposal,
+            case.verdict,
+            case.now.base_tree,
+            person.name,
+            act,
+            reason,
+            self.now(),
+            seen=seen,
+            looked=case.looked,
+            remarks=case.remarks,
+        )
+        if case.reviews and case.reviews[-1].act is Act.REQUEST_CHANGES:
+            raise Refused(f"Expected a proposal that is open, was {proposal}, sent back: review its next revision.")
+        if record.id in {one.id for one in case.reviews}:
+            raise Refused(f"Expected an act that was not recorded before, was one of {person.name}'s on {proposal}.")
+        held = votes([*case.reviews, record], case.now)
+        with self.store.begin() as work:
+            work.proposals.save_review(record)
+            if act is Act.REJECT:
+                work.proposals.set_status(self.run, proposal, ProposalStatus.REJECTED)
+            elif act is Act.REQUEST_CHANGES:
+                work.proposals.set_status(self.run, proposal, ProposalStatus.CHANGES_REQUESTED)
+            elif len(held) >= case.risk.approvals:
+                work.proposals.set_status(self.run, proposal, ProposalStatus.APPROVED)
+            done = self._note(work, person, act.value, proposal, reason.strip())
+        self.audit.review(record)
+        self.audit.act(done)
+        return record
+
+    def set_mandate(self, person: Person, diagnostic: str, mandate: str) -> None:
+        """Replace what the next attempt is asked for. An escalation that it answers is reopened."""
+        demand(person, Right.REVIEW)
+        words = _words(mandate, "mandate")
+        with self.store.begin() as work:
+            found = work.losses.diagnostic(self.run, diagnostic)
+            if found is None:
+                raise Mistake(f"Expected the id of a diagnostic, was {diagnostic[:80]!r}.")
+            if found.status not in ("open", "escalated", "exhausted"):
+                raise Refused(f"Expected a diagnostic that is not ended, was {diagnostic}, which is {found.status}.")
+            waiting = [p for p in work.prompts.all(self.run, diagnostic) if p.status is PromptStatus.PENDING]
+            if waiting:
+                raise Refused(
+                    f"Expected no prompt to be out under the old mandate, was {waiting[0].id}: answer it first."
+                )
+            work.losses.set_mandate(self.run, diagnostic, words, person.name, confirmed=True)
+            if found.status != "open":
+                work.losses.set_status(self.run, diagnostic, "open")
+            for proposal in work.proposals.all(self.run, diagnostic, ProposalStatus.ESCALATED):
+                work.proposals.set_status(self.run, proposal.id, ProposalStatus.SUPERSEDED)
+            done = self._note(work, person, "set mandate", diagnostic, words)
+        self.audit.act(done)
+
+    def rollback(self, person: Person, reason: str, revision: str | None = None) -> str:
+        """Deploy an earlier revision again (by default the one before) as a new commit; return its id."""
+        demand(person, Right.OPERATE)
+        why = _words(reason, "reason")
+        head, log = self.repository.head(), self.repository.log()
+        if revision is None and len(log) < 2:
+            raise Mistake("Expected a revision before the deployed one, was none: nothing to roll back.")
+        target = self.repository.resolve(revision) if revision else log[1].id
+        with self.store.read() as view:
+            made = view.deployments.all(self.run)
+            day = view.reading.last_day(self.run) or made[-1].day
+        at = self.now()
+        new = self.repository.rollback(target, head, f"Rollback by {person.name}: {why}", at)
+        deployment = Deployment(
+            self.run, len(made) + 1, new, head, DeploymentKind.ROLLBACK, day, at, "", f"{person.name}: {why}"
+        )
+        with self.store.begin() as work:
+            work.deployments.save(deployment)
+            done = self._note(work, person, "roll back", new, f"to the tree of {target[:12]}: {why}")
+        self.audit.deployment(deployment)
+        self.audit.act(done)
+        return new
+
+    def capital(self, person: Person, kind: CapitalKind, reason: str, amount: Decimal = Decimal(0)) -> None:
+        """Halt, resume or endow the account. Out of money is left by an endowment alone."""
+        demand(person, Right.OPERATE)
+        why = _words(reason, "reason")
+        endows = kind not in (CapitalKind.HALT, CapitalKind.RESUME)
+        if endows and not (amount > 0 and amount == amount.quantize(Decimal("0.01")) and amount < Decimal(10) ** 15):
+            raise Mistake(f"Expected an amount above 0 in dollars and cents, was {amount}.")
+        with self.store.begin() as work:
+            mark = work.sessions.last_mark(self.run)
+            if mark is None:
+                raise Mistake("Expected a run with at least one session, was none.")
+            if kind is CapitalKind.RESUME and mark.state == "out_of_money":
+                raise Refused("Expected a halted account, was out of money: only an endowment ends that.")
+            at = self.now()
+            key = hashlib.sha256(f"{person.name}/{why}/{at.isoformat()}".encode()).hexdigest()[:12]
+            work.capital.save(
+                CapitalEvent(f"{kind.value}/{key}", self.run, kind, mark.day, at, amount, person.name, why)
+            )
+            done = self._note(work, person, kind.value, self.run, f"{amount} dollars: {why}" if endows else why)
+        self.audit.act(done)
+
+    def freeze(self, person: Person, first: date, last: date, reason: str) -> Freeze:
+        """Let nothing be deployed after the close of some sessions, both ends included."""
+        demand(person, Right.OPERATE)
+        why = _words(reason, "reason")
+        if last < first:
+            raise Mistake(f"Expected a freeze that ends on or after {first}, was {last}.")
+        made = Freeze(f"freeze-{secrets.token_hex(6)}", self.run, first, last, why, person.name, self.now())
+        with self.store.begin() as work:
+            work.remarks.freeze(made)
+            done = self._note(work, person, "freeze", made.id, f"{first} to {last}: {why}")
+        self.audit.act(done)
+        return made
+
+    def lift(self, person: Person, freeze: str) -> None:
+        """End a freeze."""
+        demand(person, Right.OPERATE)
+        with self.store.begin() as work:
+            work.remarks.lift(self.run, freeze, person.name, self.now())
+            done = self._note(work, person, "lift freeze", freeze)
+        self.audit.act(done)
+
+    def _note(self, work: Work, person: Person, act: str, subject: str, detail: str = "") -> Done:
+        done = Done(self.now(), person.name, person.how, act, subject, detail, person.address)
+        return replace(done, sequence=work.people.note(done))
+
+
+def _words(text: str, what: str) -> str:
+    words = text.replace("\r\n", "\n").strip()
+    if not words or len(words) > LONGEST:
+        raise Mistake(f"Expected a {what} of 1 to {LONGEST} characters, was {len(words)}.")
+    return words

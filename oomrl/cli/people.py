@@ -1,0 +1,104 @@
+"""`oomrl people`: accounts of the page, by command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from oomrl.adapters.accounts import Accounts
+from oomrl.cli.options import json_option, now, open_state, person, say, settings_option, state_option
+from oomrl.domain.people import Person, Role, scopes_of
+from oomrl.settings import load
+
+_role = click.Choice([role.value for role in Role])
+
+
+@contextmanager
+def accounts(state: Path, settings_file: Path | None) -> Iterator[tuple[Accounts, Person, str]]:
+    """Give the accounts of a state directory, who acts, and the beginning of links."""
+    settings = load(settings_file)
+    with open_state(state) as store:
+        opened = Accounts(store, settings.web, now)
+        who = opened.commander(person(), os.environ.get("OOMRL_TOKEN", ""))
+        yield opened, who, settings.web.public_url or f"http://{settings.web.host}:{settings.web.port}"
+
+
+@click.group()
+def people() -> None:
+    """Invite, change and close accounts of the page; make tokens."""
+
+
+@people.command(name="list")
+@state_option
+@settings_option
+@json_option
+def list_(state: Path, settings_file: Path | None, as_json: bool) -> None:
+    """List accounts."""
+    with accounts(state, settings_file) as (opened, who, _):
+        rows = [
+            {"name": u.name, "role": u.role.value, "active": u.active, "password": bool(u.password)}
+            for u in opened.users(who)
+        ]
+    text = "\n".join(f"{r['name']:24} {r['role']:10} {'active' if r['active'] else 'closed'}" for r in rows)
+    say(rows, as_json, text or "No accounts.")
+
+
+@people.command()
+@click.argument("name")
+@click.option("--role", type=_role, required=True)
+@state_option
+@settings_option
+def invite(name: str, role: str, state: Path, settings_file: Path | None) -> None:
+    """Make an account and print the link that sets its password, once."""
+    with accounts(state, settings_file) as (opened, who, begins):
+        secret = opened.invite(who, name, Role(role))
+    click.echo(f"{begins}/welcome/{secret}")
+
+
+@people.command(name="role")
+@click.argument("name")
+@click.argument("role", type=_role)
+@state_option
+@settings_option
+def role_(name: str, role: str, state: Path, settings_file: Path | None) -> None:
+    """Give an account another role."""
+    with accounts(state, settings_file) as (opened, who, _):
+        opened.set_role(who, name, Role(role))
+    click.echo(f"{name} is a {role}.")
+
+
+@people.command()
+@click.argument("name")
+@state_option
+@settings_option
+def close(name: str, state: Path, settings_file: Path | None) -> None:
+    """Close an account; its sessions and tokens end."""
+    with accounts(state, settings_file) as (opened, who, _):
+        opened.set_active(who, name, active=False)
+    click.echo(f"{name} is closed.")
+
+
+@people.command()
+@click.argument("name")
+@state_option
+@settings_option
+def unlock(name: str, state: Path, settings_file: Path | None) -> None:
+    """End the lock of an account after too many wrong passwords."""
+    with accounts(state, settings_file) as (opened, who, _):
+        opened.unlock(who, name)
+    click.echo(f"{name} is unlocked.")
+
+
+@people.command()
+@click.option("--label", required=True, help="What the token is for.")
+@click.option("--scope", "scopes", multiple=True, required=True, help="see, comment, review, operate, administer.")
+@state_option
+@settings_option
+def token(label: str, scopes: tuple[str, ...], state: Path, settings_file: Path | None) -> None:
+    """Print a new token of one's own, once."""
+    with accounts(state, settings_file) as (opened, who, _):
+        click.echo(opened.make_token(who, label, scopes_of(scopes)))

@@ -71,15 +71,18 @@ class Counterfactual:
         return self._kept[key]
 
     def judge(self, base: Tree, candidate: Tree, loss_first: date, today: date, attempt: int) -> Decision:
-        """Judge a candidate: the loss window as shown to the proposer, all before it held back."""
+        """Judge a candidate by its windows."""
+        return decide(self.windows(base, candidate, loss_first, today), attempt)
+
+    def windows(self, base: Tree, candidate: Tree, loss_first: date, today: date) -> list[Window]:
+        """Replay candidate and base: the loss window as shown to the proposer, all before it held back."""
         first = self._first(base, today)
         one, other = self.replayed(candidate, first, today), self.replayed(base, first, today)
-        windows = [
+        return [
             window
             for name, held_back in (("before the loss", True), ("the loss", False))
             if (window := _window(name, held_back, one, other, loss_first)) is not None
         ]
-        return decide(windows, attempt)
 
     def promised(self, base: Tree, candidate: Tree, today: date) -> dict[str, float]:
         """Return what a candidate's replay did in its last year: what its deployment is then held to."""

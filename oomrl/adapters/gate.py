@@ -15,12 +15,13 @@ from guardrails.gate import check
 from guardrails.policy import parse_policy
 from guardrails.tree import Tree
 from guardrails.verdict import Stage, Verdict
+from oomrl.adapters.comparison import comparison
 from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.database import Store
 from oomrl.adapters.environments import Environments
 from oomrl.adapters.patches import result_of
 from oomrl.adapters.repository import Repository
-from oomrl.domain.promotion import Decision
+from oomrl.domain.promotion import Decision, decide
 from oomrl.domain.records import Proposal, StoredVerdict
 
 SCHEMA = "oomrl.verdict/1"
@@ -68,14 +69,15 @@ class StrategyGate:
             return self._stored(proposal, verdicts, None, base)
         candidate, promise = result_of(dict(base), proposal), None
         tried = self._tried(proposal, date.fromisoformat(window["first"]), date.fromisoformat(window["last"]))
-        decision = self.counterfactual.judge(base, candidate, date.fromisoformat(window["first"]), today, tried + 1)
+        replays = self.counterfactual.windows(base, candidate, date.fromisoformat(window["first"]), today)
+        decision = decide(replays, tried + 1)
         if decision.promoted:
             promise = self.counterfactual.promised(base, candidate, today)
             if tests:
                 verdicts = {"tests": check(base, tests, "tests", policy, **asked), **verdicts}
             if not tests or verdicts["tests"].allowed:
                 verdicts["logic"] = check(base, logic, "logic", policy, after=tests, **asked)
-        return self._stored(proposal, verdicts, decision, base, promise)
+        return self._stored(proposal, verdicts, decision, base, promise, comparison(replays))
 
     def _tried(self, proposal: Proposal, first: date, last: date) -> int:
         """Count the other candidates that were replayed, before this one first was, on a loss window that touches its.
@@ -102,6 +104,7 @@ class StrategyGate:
         decision: Decision | None,
         base: Tree,
         promise: Mapping[str, float] | None = None,
+        compared: Mapping[str, Any] | None = None,
     ) -> StoredVerdict:
         outcome = next((v.decision for v in verdicts.values() if not v.allowed), "pass")
         if outcome == "pass" and (decision is None or not decision.promoted):
@@ -129,6 +132,7 @@ class StrategyGate:
             "phases": {name: verdict.to_json() for name, verdict in verdicts.items()},
             "promotion": promotion,
             "promise": promise,
+            "comparison": compared,
             "proposer_view": told,
         }
         return StoredVerdict(

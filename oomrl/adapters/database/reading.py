@@ -200,7 +200,7 @@ class Reading:
         exact = self._connection.dialect.name == "sqlite"
         shares, amount = ("sum(shares)", "sum(amount)") if exact else ("sum(shares) * 1e9", "sum(amount) * 100")
         query = text(
-            f"SELECT symbol, {shares}, {amount} FROM ledger "  # noqa: S608 - two constant expressions
+            f"SELECT symbol, {shares}, {amount} FROM ledger "  # two constant expressions
             "WHERE run_id = :run AND day > :after AND day <= :until AND symbol IS NOT NULL GROUP BY symbol"
         )
         rows = self._connection.execute(query, self._days(run, after, until))
@@ -211,7 +211,7 @@ class Reading:
         exact = self._connection.dialect.name == "sqlite"
         share, cent = ("1e-9", "1e-2") if exact else ("1.0", "1.0")
         query = text(
-            f"SELECT symbol, sum(abs(amount)) * {cent}, sum(shares * coalesce(spread, 0)) * {share}, "  # noqa: S608
+            f"SELECT symbol, sum(abs(amount)) * {cent}, sum(shares * coalesce(spread, 0)) * {share}, "
             f"sum(shares * coalesce(impact, 0)) * {share}, sum(commission + regulatory) * {cent}, count(*) FROM fills "
             "WHERE run_id = :run AND day > :after AND day <= :until GROUP BY symbol"
         )
@@ -223,7 +223,7 @@ class Reading:
         exact = self._connection.dialect.name == "sqlite"
         scale = "1e-4" if exact else "1.0"
         query = text(
-            f"SELECT f.symbol, max(f.price) * {scale} FROM fills f JOIN (SELECT symbol, max(day) AS day FROM fills "  # noqa: S608
+            f"SELECT f.symbol, max(f.price) * {scale} FROM fills f JOIN (SELECT symbol, max(day) AS day FROM fills "
             "WHERE run_id = :run AND day > :after AND day <= :until GROUP BY symbol) m "
             "ON f.symbol = m.symbol AND f.day = m.day WHERE f.run_id = :run GROUP BY f.symbol"
         )

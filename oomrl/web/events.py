@@ -1,0 +1,79 @@
+"""Live pages: one stream of server-sent events, which says that there is something new and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import StreamingResponse
+
+from oomrl.domain.people import Right
+from oomrl.errors import OomrlError
+from oomrl.web.entry import Entry, page_needs
+from oomrl.web.site import Site
+
+router = APIRouter()
+#: How often the store is asked, and how often a silent stream says that it is alive, in seconds.
+EVERY, ALIVE = 1.0, 20.0
+
+
+class Pulse:
+    """Ask the store once a second whether anything is new, for all who listen together."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.beats = 0
+        self.listeners = 0
+        self._news = asyncio.Condition()
+
+    async def beat(self) -> None:
+        """Go on until cancelled. Nobody listening, nobody asks."""
+        seen = ""
+        while True:
+            if self.listeners:
+                try:
+                    found = await asyncio.to_thread(self._look)
+                except OomrlError:
+                    found = seen
+                if seen and found != seen:
+                    async with self._news:
+                        self.beats += 1
+                        self._news.notify_all()
+                seen = found
+            else:
+                seen = ""
+            await asyncio.sleep(EVERY)
+
+    async def next(self, known: int) -> int:
+        """Return the number of the newest beat once it is another than `known`."""
+        async with self._news:
+            await self._news.wait_for(lambda: self.beats != known)
+            return self.beats
+
+    def _look(self) -> str:
+        with self.site.store.read() as view:
+            return view.reading.pulse(self.site.run)
+
+
+@router.get("/events")
+async def events(request: Request, entry: Annotated[Entry, Depends(page_needs(Right.SEE))]) -> StreamingResponse:
+    """Stream `changed` events for as long as the browser listens."""
+    pulse: Pulse = request.app.state.pulse
+    return StreamingResponse(_stream(pulse, request), media_type="text/event-stream")
+
+
+async def _stream(pulse: Pulse, request: Request) -> AsyncIterator[str]:
+    pulse.listeners += 1
+    known = pulse.beats
+    try:
+        yield "retry: 3000\n\n"
+        while not await request.is_disconnected():
+            try:
+                known = await asyncio.wait_for(pulse.next(known), ALIVE)
+                yield f"event: changed\ndata: {known}\n\n"
+            except TimeoutError:
+                yield ": alive\n\n"
+    finally:
+        pulse.listeners -= 1

@@ -1,0 +1,106 @@
+"""What stands before every route: security headers, a limit for bodies, a limit for requests, and where they come from.
+
+Pure ASGI, so that streams (events, exports) pass through untouched.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from oomrl.domain.people import Forbidden
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Links of invitations carry a secret: no other site is told where one comes from.
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+
+
+class Guard:
+    """Wrap the application."""
+
+    def __init__(self, app: ASGIApp, requests_a_minute: int, body_bytes: int) -> None:
+        self.app, self.body_bytes = app, body_bytes
+        self.rate = Rate(requests_a_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                if scope["scheme"] == "https":
+                    headers["Strict-Transport-Security"] = "max-age=31536000"
+                if not scope["path"].startswith("/static/"):
+                    headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        client = scope.get("client")
+        wait = self.rate.wait(client[0] if client else "")
+        if wait:
+            reply = PlainTextResponse("Too many requests: wait a little.", 429, {"Retry-After": str(math.ceil(wait))})
+            await reply(scope, receive, with_headers)
+            return
+        length = Headers(scope=scope).get("content-length", "0")
+        if not length.isdecimal() or int(length) > self.body_bytes:
+            await PlainTextResponse("The request is too large.", 413)(scope, receive, with_headers)
+            return
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            # A body without a stated length is cut where the limit is; what is left of it does not parse.
+            return {"type": "http.disconnect"} if seen > self.body_bytes else message
+
+        await self.app(scope, counted, with_headers)
+
+
+class Rate:
+    """A bucket of tokens for each key: `a_minute` on average, bursts of a third of that."""
+
+    def __init__(self, a_minute: int, now: Callable[[], float] = time.monotonic, most: int = 10_000) -> None:
+        self.a_second, self.burst, self.now, self.most = a_minute / 60, max(a_minute / 3, 1), now, most
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, key: str) -> float:
+        """Take one token; return 0, or the seconds until there is one."""
+        at = self.now()
+        left, since = self._left.pop(key, (self.burst, at))
+        left = min(self.burst, left + (at - since) * self.a_second)
+        self._left[key] = (left - 1 if left >= 1 else left, at)
+        while len(self._left) > self.most:
+            self._left.popitem(last=False)
+        return 0.0 if left >= 1 else (1 - left) / self.a_second
+
+
+def from_here(request: Request) -> None:
+    """Raise `Forbidden` for a change that another site's page asks the browser for."""
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    origin = request.headers.get("origin")
+    here = request.headers.get("host", "")
+    if site not in ("same-origin", "none") or (origin is not None and urlsplit(origin).netloc != here):
+        raise Forbidden("Expected a change that was asked for on this page, was another site's.")

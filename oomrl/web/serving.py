@@ -1,0 +1,115 @@
+"""Serve the page: in the foreground, or in a thread beside the loop."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from oomrl.adapters.database import Store
+from oomrl.errors import Mistake
+from oomrl.settings import Settings, WebSettings
+from oomrl.web.app import create_app
+from oomrl.web.site import Site
+
+
+def check_exposure(settings: WebSettings) -> None:
+    """Raise `Mistake` where passwords would cross a network in the clear, or where TLS is set up by half."""
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        raise Mistake("Expected both web.tls_certificate and web.tls_key, was one of them.")
+    for path in filter(None, (settings.tls_certificate, settings.tls_key)):
+        if not path.is_file():
+            raise Mistake(f"Expected a file at {path} for TLS, was none.")
+    try:
+        here = settings.host == "localhost" or ipaddress.ip_address(settings.host).is_loopback
+    except ValueError:
+        here = False
+    if not here and settings.tls_certificate is None and not settings.trusted_proxies:
+        raise Mistake(
+            f"Expected TLS (web.tls_certificate, web.tls_key) or web.trusted_proxies to serve on {settings.host}: "
+            "passwords would cross the network in the clear. Use host 127.0.0.1 to serve this machine alone."
+        )
+
+
+def server_of(app: FastAPI, settings: WebSettings, port: int) -> uvicorn.Server:
+    """Return a server that trusts forwarded addresses of the named proxies alone and logs no request line.
+
+    Request lines hold the secrets of invitations.
+    """
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies) or None,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    return uvicorn.Server(config)
+
+
+def url_of(settings: WebSettings, port: int) -> str:
+    """Return what people's browsers call the page."""
+    scheme = "https" if settings.tls_certificate is not None else "http"
+    return settings.public_url.rstrip("/") or f"{scheme}://{settings.host}:{port}"
+
+
+@contextmanager
+def serving(
+    state: Path, settings: Settings, run: str, place: str | Path | None = None, say: Callable[[str], None] = print
+) -> Iterator[str]:
+    """Serve a state directory from a thread while the block lasts, on a store of its own; give the page's URL.
+
+    `place` is the database (default: oomrl.db in the state directory). Where there is no account yet, the one-time
+    link that makes the first administrator is said.
+    """
+    check_exposure(settings.web)
+    with Store.open(place or state / "oomrl.db") as store, _listening(settings.web) as (listening, port):
+        app = create_app(state, store, settings, run)
+        server = server_of(app, settings.web, port)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="page", daemon=True)
+        thread.start()
+        url = url_of(settings.web, port)
+        say_where(app.state.site, url, say)
+        try:
+            yield url
+        finally:
+            server.should_exit = True
+            thread.join(timeout=10)
+
+
+def say_where(site: Site, url: str, say: Callable[[str], None]) -> None:
+    """Say where the page is, and how to make the first account."""
+    secret = site.accounts.first_link()
+    say(f"The review page: {url}/")
+    if secret is not None:
+        say(f"Make the first account (once, within {site.settings.web.invitation_hours:g} h): {url}/welcome/{secret}")
+
+
+@contextmanager
+def _listening(settings: WebSettings) -> Iterator[tuple[socket.socket, int]]:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        listening.close()
+        raise Mistake(
+            f"Could not serve on {settings.host} port {settings.port}: {error.strerror}. Set web.port to another."
+        ) from error
+    try:
+        yield listening, listening.getsockname()[1]
+    finally:
+        listening.close()

@@ -230,8 +230,8 @@ class Desk:
         self.audit.act(done)
         return record
 
-    def set_mandate(self, person: Person, diagnostic: str, mandate: str) -> None:
-        """Replace what the next attempt is asked for. An escalation that it answers is reopened."""
+    def set_mandate(self, person: Person, diagnostic: str, mandate: str, reason: str = "") -> None:
+        """Confirm or replace what the next attempt is asked for. An escalation that it answers is reopened."""
         demand(person, Right.REVIEW)
         words = _words(mandate, "mandate")
         with self.store.begin() as work:
@@ -245,7 +245,8 @@ class Desk:
                 raise Refused(
                     f"Expected no prompt to be out under the old mandate, was {waiting[0].id}: answer it first."
                 )
-            work.losses.set_mandate(self.run, diagnostic, words, person.name, confirmed=True)
+            by = f"{person.name}: {reason.strip()}" if reason.strip() else person.name
+            work.losses.set_mandate(self.run, diagnostic, words, by[:200], confirmed=True)
             if found.status != "open":
                 work.losses.set_status(self.run, diagnostic, "open")
             for proposal in work.proposals.all(self.run, diagnostic, ProposalStatus.ESCALATED):

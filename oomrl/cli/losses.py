@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from oomrl.cli.desk import desk
 from oomrl.cli.options import json_option, only_run, open_state, person_options, say, state_option
 from oomrl.domain.diagnostic import Diagnostic, one_screen
 from oomrl.domain.records import StoredDiagnostic
@@ -37,21 +38,17 @@ def diagnose(loss: str | None, state: Path, as_json: bool) -> None:
 @person_options
 def mandate(diagnostic: str, file: Path | None, state: Path, person: str, reason: str) -> None:
     """Confirm the mandate of an open diagnostic, in its drafted words or in those of a file."""
-    with open_state(state) as store:
-        run = only_run(store)
-        with store.read() as view:
-            found = view.losses.diagnostic(run, diagnostic)
+    with desk(state, person) as (opened, who):
+        with opened.store.read() as view:
+            found = view.losses.diagnostic(opened.run, diagnostic)
         words = _words(found, diagnostic, file)
-        with store.begin() as work:
-            work.losses.set_mandate(run, diagnostic, words, f"{person}: {reason}", confirmed=True)
-    click.echo(f"Confirmed by {person}: {words}")
+        opened.set_mandate(who, diagnostic, words, reason)
+    click.echo(f"Confirmed by {who.name}: {words}")
 
 
 def _words(found: StoredDiagnostic | None, diagnostic: str, file: Path | None) -> str:
     if found is None:
         raise Mistake(f"Expected the id of a diagnostic, was {diagnostic!r}: `oomrl diagnose` names the newest.")
-    if found.status != "open":
-        raise Mistake(f"Expected an open diagnostic, was one that is {found.status}.")
     if file is None:
         return found.mandate
     try:

@@ -27,7 +27,6 @@ COMMANDS = {
     "prompts": ("models", "List the prompts that wait for a reply."),
     "reply": ("models", "Answer a prompt with the text of a file."),
     "review": ("review", "List, show and decide about proposals."),
-    "mandate": ("review", "Replace what the next attempt at a loss is asked for."),
     "rollback": ("review", "Deploy an earlier revision again."),
     "gate": ("gate", "Judge a patch to the strategy repository."),
     "halt": ("account", "Stop trading with the account as it is."),

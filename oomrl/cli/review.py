@@ -23,7 +23,6 @@ from oomrl.cli.options import (
 )
 from oomrl.domain.diagnostic import Diagnostic, one_screen
 from oomrl.domain.records import Act, ProposalStatus
-from oomrl.errors import Mistake
 
 
 @click.group()
@@ -141,22 +140,6 @@ def settle(proposal: str, remark: str, resolution: str, answer: str, who: str, s
     with desk(state, who) as (opened, person_):
         opened.resolve(person_, proposal, remark, resolution, answer)
     click.echo(f"Recorded: {remark} {resolution}.")
-
-
-@click.command()
-@click.argument("diagnostic")
-@click.option("--file", "file", type=click.Path(path_type=Path), required=True, help="The text of the mandate.")
-@click.option("--as", "who", default=person, help="Who asks. [default: OOMRL_PERSON or the login name]")
-@state_option
-def mandate(diagnostic: str, file: Path, who: str, state: Path) -> None:
-    """Replace what the next attempt at a loss is asked for; an escalation that it answers is reopened."""
-    try:
-        words = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Mistake(f"Expected a text file with the mandate, was {file}: {error}.") from error
-    with desk(state, who) as (opened, person_):
-        opened.set_mandate(person_, diagnostic, words)
-    click.echo("Recorded. The next attempt is asked for this.")
 
 
 @click.command()

@@ -14,9 +14,10 @@ import numpy as np
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.attribution import ORDER_PARTS, PARTS
 from oomrl.domain.causes import NameRecord, Role, Site
-from oomrl.domain.diagnostic import LogLine
+from oomrl.domain.diagnostic import LogLine, Shortfall
 from oomrl.domain.market import Floats, Ints
 from oomrl.domain.observed import Bar
+from oomrl.domain.shortfall import shortfall
 from oomrl.domain.signal import Declared, SignalFacts, growth_of, signal_facts
 from oomrl.domain.trading import TargetPortfolio
 
@@ -83,6 +84,18 @@ def _filled_weight(record: SessionRecord, shares: Floats, rows: Ints) -> Floats:
     equity = max(float(record.equity), 0.01)
     value: Floats = np.maximum(shares, 0.0) * record.bar.close[rows] / equity
     return np.minimum(value, 1.0)
+
+
+def shortfall_of(window: Sequence[SessionRecord]) -> Shortfall:
+    """Sum up the implementation shortfall of a window's orders."""
+    measured = [shortfall(r.execution, r.bar, r.order_rows) for r in window if len(r.execution.orders)]
+    costs = ("delay", "path", "spread", "impact", "fees", "opportunity", "total", "against_arrival", "against_close")
+    sums = {name: sum(float(getattr(one, name).sum()) for one in measured) for name in (*costs, "notional")}
+    return Shortfall(
+        orders=sum(len(one.notional) for one in measured),
+        bps=round(sums["total"] / sums["notional"] * 1e4, 2) if sums["notional"] else 0.0,
+        **{name: round(value, 2) for name, value in sums.items()},
+    )
 
 
 def costly_orders(window: Sequence[SessionRecord], most: int = 40) -> list[LogLine]:

@@ -31,7 +31,7 @@ from oomrl.domain.causes import References, StrategyFacts
 from oomrl.domain.loss import Loss
 from oomrl.domain.records import CapitalKind, Prompt, Proposal, ProposalStatus, StoredDiagnostic
 from oomrl.errors import Mistake
-from oomrl.evidence import costly_orders, names_of, signal_of, sites_of, within
+from oomrl.evidence import costly_orders, names_of, shortfall_of, signal_of, sites_of, within
 from oomrl.exchange.tape import Tape
 from oomrl.judging import Judge
 from oomrl.ports import Attempt, Context, Model
@@ -112,6 +112,7 @@ class AgentProposer:
             drawdown=judge.capital.drawdown,
             simulated=True,
             log=costly_orders(window),
+            shortfall=shortfall_of(window),
             exceptions=[judge.capital.reason] if judge.halted_by_failure else [],
             # Of few names each must be large: concentration begins at half as much again as an even share.
             references=References(weight=max(References().weight, 1.5 / max(len(symbols), 1))),

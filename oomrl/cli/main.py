@@ -24,6 +24,7 @@ COMMANDS = {
     "status": ("account", "Show the account, what trades, and what waits."),
     "diagnose": ("losses", "Show why money was lost."),
     "mandate": ("losses", "Confirm or change what a repair is asked to do."),
+    "report": ("report", "Compare the phases of a run, one for each deployed revision."),
     "prompts": ("models", "List the prompts that wait for a reply."),
     "reply": ("models", "Answer a prompt with the text of a file."),
     "review": ("review", "List, show and decide about proposals."),

@@ -69,6 +69,27 @@ class Metrics(Part):
     turnover: float = Field(description="traded value / 2 / average equity, a year")
 
 
+class Shortfall(Part):
+    """Implementation shortfall of the window's orders (Perold 1988): dollars, costs positive.
+
+    Against the decision's close it is delay, path, spread, impact, fees and opportunity (what stayed unfilled); beside
+    it what the fills paid against the open (arrival) and against the close of their session.
+    """
+
+    orders: int
+    notional: Dollars
+    delay: Dollars
+    path: Dollars
+    spread: Dollars
+    impact: Dollars
+    fees: Dollars
+    opportunity: Dollars
+    total: Dollars
+    bps: float = Field(description="total in basis points of what was ordered")
+    against_arrival: Dollars
+    against_close: Dollars
+
+
 class LogLine(Part):
     """One order of the window that cost much, or one event of the account."""
 
@@ -185,6 +206,7 @@ class Diagnostic(Part):
     metrics: Metrics
     diagnostics: Findings
     decomposition: Decomposition
+    shortfall: Shortfall | None = None
     sessions: tuple[SessionLine, ...]
     names: tuple[NameLine, ...]
     limits_hit: tuple[str, ...]
@@ -242,6 +264,7 @@ def diagnose(
     log: Sequence[LogLine] = (),
     exceptions: Sequence[str] = (),
     scenario_from: date | None = None,
+    shortfall: Shortfall | None = None,
     references: References | None = None,
 ) -> Diagnostic:
     """Explain a loss from its records; the same arguments give the same diagnostic, byte for byte.
@@ -271,6 +294,7 @@ def diagnose(
             exceptions=tuple(_plain(text) for text in exceptions),
         ),
         "decomposition": Decomposition(**{name: round(loss.parts[name], 2) for name in PARTS}),
+        "shortfall": shortfall,
         "sessions": _worst_sessions(window),
         "names": _worst_names(names, window),
         "limits_hit": tuple(sorted({name for record in window for name in record.limits_hit})),
@@ -367,7 +391,7 @@ def masked(diagnostic: Diagnostic, mask: Mask) -> Diagnostic:
         raise ValueError("Expected an unmasked diagnostic, was a masked one")
     money = frozenset(
         f"{model.__name__}.{name}"
-        for model in (Metrics, LogLine, Cause, SessionLine, NameLine, Decomposition, Scenario)
+        for model in (Metrics, Shortfall, LogLine, Cause, SessionLine, NameLine, Decomposition, Scenario)
         for name, described in model.model_fields.items()
         if described.description == "dollars"
     )
@@ -426,6 +450,7 @@ def one_screen(diagnostic: Diagnostic, width: int = 100) -> str:
         f"{m.principal_loss:.1%}, drawdown {m.drawdown:.1%}",
         f"Turnover {m.turnover:.1f} a year, friction {m.friction_bps:.1f} bps a side ({m.assumed_friction_bps:.1f} "
         f"assumed), {_money(m.friction)} in all",
+        *_shortfall_line(d.shortfall),
         "",
         "Where it went",
         *_bars(d.decomposition),
@@ -445,6 +470,15 @@ def one_screen(diagnostic: Diagnostic, width: int = 100) -> str:
         lines.append("Failed with: " + d.diagnostics.exceptions[-1].strip().splitlines()[-1])
     lines += ["", *textwrap.wrap(f"Mandate ({d.mandate_by}): {d.mandate}", width)[:3]]
     return "\n".join(_printable(line)[:width].rstrip() for line in lines) + "\n"
+
+
+def _shortfall_line(found: Shortfall | None) -> list[str]:
+    if found is None or not found.orders:
+        return []
+    return [
+        f"Shortfall of {found.orders} orders {_money(found.total)} ({found.bps:.1f} bps of {_money(found.notional)} "
+        f"ordered), {_money(found.opportunity)} of it unfilled"
+    ]
 
 
 def _bars(parts: Decomposition) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oomrl.domain.market import Floats, Roster
+from oomrl.domain.market import Floats, Ints
 from oomrl.domain.observed import Bar
 from oomrl.domain.trading import Execution
 
@@ -47,11 +47,10 @@ class Shortfall:
         return out * 1e4
 
 
-def shortfall(execution: Execution, bar: Bar, roster: Roster) -> Shortfall:
-    """Measure one session's orders. `bar` is the session over the roster; unknown names are not expected."""
+def shortfall(execution: Execution, bar: Bar, row: Ints) -> Shortfall:
+    """Measure one session's orders. `bar` is the session over the roster, `row` each order's place in it, (orders,)."""
     orders, fills = execution.orders, execution.fills
     count = len(orders)
-    row = roster.rows(orders.symbols)
     decision = bar.previous[row] / bar.split[row] - bar.dividend[row]
     at = fills.order
     shares = fills.shares

@@ -56,6 +56,24 @@ def test_a_bad_start_loses_is_diagnosed_repaired_and_deployed(demo: tuple[dict[s
     assert (state / "reports" / "equity.png").stat().st_size > 10_000
 
 
+def test_the_report_compares_the_revisions_that_traded(
+    demo: tuple[dict[str, object], Path], tmp_path: Path, command: Command
+) -> None:
+    result, state = demo
+    ran = command("report", "--state", state, "--tape", "builtin", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["sessions"] == result["sessions"]
+    named = len(told["phases"]) + len(told["phases_left_out"])
+    assert named == result["revisions"]
+    assert told["total"]["sharpe"]["value"] == pytest.approx(result["sharpe"], abs=1e-4)
+    for phase in told["phases"]:
+        assert phase["sharpe"]["low"] <= phase["sharpe"]["value"] <= phase["sharpe"]["high"]
+    assert told["reward"]["sessions"] == result["sessions"]
+    assert (state / "reports" / "phases.png").stat().st_size > 10_000
+    assert command("report", "--state", tmp_path / "nothing").code == 2
+
+
 def test_the_same_seed_gives_the_same_figures_also_after_kills(
     demo: tuple[dict[str, object], Path], tmp_path: Path
 ) -> None:

@@ -287,7 +287,7 @@ def test_the_shortfall_is_the_paper_portfolio_less_the_real_one() -> None:
     stage = Stage(friction=Friction(10.0, 0.0, 0.0, 0.01, 0.0, 0.0, 0.0, 0.25))
     stage.session({"A": (10,)}, {"A": 0.5}, volume=1000)
     record = stage.session({"A": (10.2, 10.4, 10.1, 10.3)}, volume=1000, benchmark=0.0)
-    cost = shortfall(record.execution, record.bar, stage.account.observed.roster)
+    cost = shortfall(record.execution, record.bar, record.order_rows)
     filled, price = 250, 10.2 + 0.0102
     paper = 500 * (10.3 - 10.0)
     real = filled * (10.3 - price) - 2.5

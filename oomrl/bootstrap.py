@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -16,6 +16,7 @@ from oomrl.adapters import environments
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.database import Store
+from oomrl.adapters.database.place import MAIN, place
 from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.gate import StrategyGate
 from oomrl.adapters.proposer import AgentProposer, make_model
@@ -38,13 +39,17 @@ from oomrl.exchange.replay import ReplayResult, Terms
 from oomrl.exchange.tape import Tape
 from oomrl.exchange.tape_files import load_tape
 from oomrl.judging import Judge
-from oomrl.loop import Loop, Rules
+from oomrl.loop import STAGES, Loop, Rules
 from oomrl.ports import Broker
 from oomrl.settings import Settings
 from oomrl.stages import Watcher
 
 #: Simulated instants are at this time of their session's day: after every close in New York.
 CLOSE = time(21, 30, tzinfo=UTC)
+
+
+#: The run of an account's store.
+RUN = "simulation"
 
 
 @dataclass
@@ -71,13 +76,21 @@ class Simulation:
     unmasked: bool = False
     growing: bool = False
     broker: str = "inprocess"
+    name: str = MAIN
+    may: frozenset[str] = frozenset(STAGES)
+    holding: Callable[[Broker], Broker] = lambda broker: broker
+
+    @property
+    def root(self) -> Path:
+        """Return the state directory of the whole service, of which `state` is one account's."""
+        return self.state if self.name == MAIN else self.state.parent.parent
 
     def key(self, tape: Tape, tree_digest: str) -> dict[str, object]:
         """Return what must stay the same for a state directory to be gone on with."""
         return {
             # A tape that grows keeps its past: each stored mark is checked against it when it is folded again.
             "tape": self.tape if self.growing else tape.digest,
-            "from": str(self.from_day),
+            "from": "the first session served" if self.growing else str(self.from_day),
             "to": str(self.to_day),
             "start": tree_digest,
             "seed": self.seed,
@@ -164,6 +177,20 @@ def first_trading_day(tape: Tape, asked: date | None, warmup: int) -> date:
     return tape.days[warmup]
 
 
+def _served_since(asked: Simulation, tape: Tape, warmup: int) -> date:
+    """Return the first session that a service trades: as stored, else the asked one; it needs history before it."""
+    with Store.open(place(asked.root, asked.settings, asked.name)) as store, store.read() as view:
+        known = view.deployments.all(RUN) if view.runs.get(RUN) else []
+    begin = known[0].day if known else asked.from_day or tape.days[-1]
+    earlier = sum(day < begin for day in tape.days)
+    if earlier < warmup:
+        raise Mistake(
+            f"Tape {tape.name} has {earlier} sessions before {begin}, but the strategy needs {warmup} to warm up: "
+            "add older sessions to it."
+        )
+    return begin
+
+
 def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     """Check everything a person may have got wrong, then make or open the state directory and wire the loop."""
     tape = load_tape(asked.tape)
@@ -173,6 +200,8 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     tree, inverse = start_tree(asked.start)
     configured = configuration(tree["strategy.toml"])
     begin = first_trading_day(tape, asked.from_day, configured.warmup)
+    if asked.growing:
+        begin = _served_since(asked, tape, configured.warmup)
     model = make_model(asked.settings, asked.state, asked.seed, live=False)
     refusal = unqualified(asked.settings, asked.state)
     if refusal and not asked.growing:
@@ -183,9 +212,9 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     key = asked.key(tape, _digest(tree))
 
     asked.state.mkdir(parents=True, exist_ok=True)
-    store = Store.open(asked.state / "oomrl.db", durable=False)
+    store = Store.open(place(asked.root, settings, asked.name), durable=asked.growing)
     clock = VirtualClock(begin)
-    run = "simulation"
+    run = RUN
     with store.begin() as work:
         known = work.runs.get(run)
         if known is None:
@@ -248,9 +277,11 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
             while_waiting=settings.loop.while_waiting,
             pause_while_waiting=not asked.growing,
             from_day=begin,
+            may=asked.may,
+            live=asked.growing,
         ),
         market=tape,
-        broker=_broker(asked.broker, tape, begin, terms, closing),
+        broker=asked.holding(_broker(asked.broker, tape, begin, terms, closing)),
         account=account,
         judge=judge,
         facts=facts,

@@ -1,4 +1,4 @@
-"""When sessions open and close: the exchange calendar, and a scheduler trigger that follows it.
+"""When sessions open and close, by the exchange calendar.
 
 Cron expressions know no holidays, half days or time zones that change; every instant here comes from the exchange's
 own calendar and is an aware UTC datetime.
@@ -7,7 +7,7 @@ own calendar and is an aware UTC datetime.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from oomrl.domain.market import Hours
@@ -40,16 +40,34 @@ class KnownHours:
         place = bisect_right(self._closes, now - delay)
         return self.hours[place - 1] if place else None
 
-    def next_close(self, after: datetime) -> Hours | None:
-        """Return the first session that closes later than an instant."""
-        place = bisect_right(self._closes, after)
-        return self.hours[place] if place < len(self.hours) else None
+    def between(self, after: date, until: date) -> tuple[Hours, ...]:
+        """Return the sessions with after < day <= until, oldest first."""
+        return self.hours[bisect_right(self._days, after) : bisect_right(self._days, until)]
+
+    def before(self, day: date) -> Hours | None:
+        """Return the last session before a day."""
+        place = bisect_left(self._days, day)
+        return self.hours[place - 1] if place else None
+
+    def first_of_week(self, day: date) -> bool:
+        """Say whether a session is the first of its ISO week: a Tuesday where Monday is a holiday."""
+        earlier = self.before(day)
+        return earlier is None or earlier.day.isocalendar()[:2] != day.isocalendar()[:2]
 
 
 class Calendar(KnownHours):
-    """The sessions of one exchange, offline, from `first` to `last`."""
+    """The sessions of one exchange, offline, from `first` to `last` (two years ahead), without `closures`.
 
-    def __init__(self, name: str = "XNYS", first: date = date(1999, 1, 1), last: date | None = None) -> None:
+    Closures are days on which the exchange stays shut though its calendar does not know it yet.
+    """
+
+    def __init__(
+        self,
+        name: str = "XNYS",
+        first: date = date(1999, 1, 1),
+        last: date | None = None,
+        closures: Collection[date] = (),
+    ) -> None:
         import exchange_calendars  # half a second of imports that only a daemon needs
 
         end = last or date.today() + timedelta(days=2 * 365)  # noqa: DTZ011 - a range, not an instant
@@ -59,5 +77,6 @@ class Calendar(KnownHours):
             for day, opens, closes in zip(
                 source.sessions, source.schedule["open"], source.schedule["close"], strict=True
             )
+            if day.date() not in closures
         ]
         super().__init__(name, hours)

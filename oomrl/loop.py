@@ -45,12 +45,18 @@ STAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the loop behaves: attempts a diagnostic, what a waiting review does to trading, when trading begins."""
+    """How the loop behaves: attempts a diagnostic, what a waiting review does to trading, when trading begins.
+
+    `may` names the stages that this run carries out on the last session; `live` says that sessions pass by themselves,
+    so that one whose time for trading is over is left untraded.
+    """
 
     attempts: int = 3
     while_waiting: str = "hold"
     pause_while_waiting: bool = False
     from_day: date | None = None
+    may: frozenset[str] = frozenset(STAGES)
+    live: bool = False
 
 
 @dataclass(slots=True)
@@ -87,7 +93,12 @@ class Loop:
                 if session.day <= traded:
                     self._plan(record, self.facts.planned(session.day))
                     continue
+                if self.rules.live and until is not None and session.day < until:
+                    self.miss(session, record)
+                    continue
                 waiting = self.repair(session)
+                if self.rules.live and "trade" not in self.rules.may:
+                    return waiting
                 if waiting is not None and self.rules.pause_while_waiting:
                     return waiting
                 self.trade(session, record, waiting)
@@ -113,9 +124,12 @@ class Loop:
 
     def repair(self, session: Session) -> Waiting | None:
         """Undo what must be undone, then carry every open diagnostic as far as it goes; say what it waits for."""
-        self.watch(session)
+        if "watch" in self.rules.may:
+            self.watch(session)
         for loss in self.judge.losses:
             if not self.facts.diagnosed(loss):
+                if "diagnose" not in self.rules.may:
+                    return Waiting("diagnosis", loss.id)
                 self.diagnose(loss)
         for diagnostic in self.facts.open_diagnostics():
             waiting = self._attempts(diagnostic, session)
@@ -145,24 +159,32 @@ class Loop:
             if proposal.status is ProposalStatus.ESCALATED:
                 return self.facts.end_diagnostic(diagnostic, "escalated")
             verdict = self.facts.verdict(proposal) or self._judge(proposal, session)
+            if isinstance(verdict, Waiting):
+                return verdict
             if verdict.outcome != "pass":
                 continue
             review = self._review(proposal, verdict)
             if isinstance(review, Waiting):
                 return review
             if review.act is Act.APPROVE:
+                if "deploy" not in self.rules.may:
+                    return Waiting("deployment window", proposal.id)
                 self.deploy(proposal, review, session)
                 return self.facts.end_diagnostic(diagnostic, "repaired")
         return self.facts.end_diagnostic(diagnostic, "exhausted")
 
     def _propose(self, diagnostic: StoredDiagnostic, attempt: int) -> Proposal | Waiting:
+        if "propose" not in self.rules.may:
+            return Waiting("proposal", diagnostic.id)
         answer = self.proposer.propose(diagnostic, attempt, self.revision)
         if isinstance(answer, Proposal):
             self.facts.save_proposal(answer)
             self.watcher.proposed(answer)
         return answer
 
-    def _judge(self, proposal: Proposal, session: Session) -> StoredVerdict:
+    def _judge(self, proposal: Proposal, session: Session) -> StoredVerdict | Waiting:
+        if "gate" not in self.rules.may:
+            return Waiting("verdict", proposal.id)
         verdict = self.gate.judge(proposal, session.day)
         self.facts.save_verdict(proposal, verdict)
         self.watcher.judged(proposal, verdict)
@@ -215,6 +237,12 @@ class Loop:
             record, loss = self._sized(record, planned)
         self.facts.save_trade(session.day, self.revision, planned, record, loss)
         self._submit(record)
+
+    def miss(self, session: Session, record: SessionRecord) -> None:
+        """Write down that nothing was traded after a session: its time passed while the service could not."""
+        planned = Planned(Hold("missed: the time for these orders had passed"), rested=True)
+        record, loss = self._sized(record, planned)
+        self.facts.save_trade(session.day, self.revision, planned, record, loss)
 
     def _decide(self, session: Session, waiting: Waiting | None) -> Planned:
         """Ask the strategy when it is due; where trading must rest, hold without asking."""

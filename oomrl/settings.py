@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from oomrl.errors import Mistake
@@ -204,6 +205,62 @@ class ModelSettings(Section):
     completion_price: Decimal | None = None
 
 
+class DatabaseSettings(Section):
+    """Where the store is: a file in the state directory, or PostgreSQL by URL.
+
+    The URL may hold a password, so it is best given as OOMRL_DATABASE__URL; it is never logged or stored.
+    """
+
+    url: SecretStr | None = None
+
+
+class LiveSettings(Section):
+    """Live trading is refused unless all three say so: the switch, the account's own number, and the sentence."""
+
+    trading: bool = False
+    account: str = ""
+    acknowledgement: str = ""
+
+
+class ServiceSettings(Section):
+    """How the daemon runs.
+
+    `closures` are days on which the exchange stays shut though its calendar does not know it yet (a day of mourning).
+    `listen` is where health, readiness and metrics are served ("" for nowhere). A leader's lease lives `lease_seconds`,
+    longer than any request to a broker (`http_timeout`) by at least a second.
+    """
+
+    calendar: str = "XNYS"
+    closures: tuple[date, ...] = ()
+    listen: str = "127.0.0.1:9464"
+    stop_seconds: float = Field(60, gt=0, le=3_600)
+    lease_seconds: float = Field(6, ge=2, le=60)
+    http_timeout: float = Field(4, gt=0, le=50)
+    backups: int = Field(14, ge=1, le=1_000)
+    keep_days: int = Field(3 * 365, ge=30)
+
+
+class ExecutorSettings(Section):
+    """Where gates, mutants and replays run: `local` processes, or a Dask cluster by its scheduler's address."""
+
+    kind: Literal["local", "dask"] = "local"
+    processes: int = Field(2, ge=1, le=256)
+    scheduler: str = ""
+
+
+class AccountOf(Section):
+    """One of several accounts in one daemon: its tape, and what in its settings differs from the daemon's."""
+
+    tape: str
+    start: str = "shipped"
+    endowment: Decimal | None = Field(None, gt=0, decimal_places=2)
+    model: Literal["offline", "manual", "openai"] | None = None
+
+
+#: Sections that a run's results depend on.
+OUTCOME = {"account", "friction", "reward", "limits", "thresholds", "loop", "model"}
+
+
 class Settings(BaseSettings):
     """The whole configuration. `load` reads the file; the environment wins over it."""
 
@@ -219,10 +276,15 @@ class Settings(BaseSettings):
     review: ReviewSettings = ReviewSettings()
     web: WebSettings = WebSettings()
     notify: NotifySettings = NotifySettings()
+    database: DatabaseSettings = DatabaseSettings()
+    service: ServiceSettings = ServiceSettings()
+    live: LiveSettings = LiveSettings()
+    executor: ExecutorSettings = ExecutorSettings()
+    accounts: dict[str, AccountOf] = Field(default_factory=dict)
 
     def of_the_run(self) -> dict[str, Any]:
-        """Return what decides about a run's results; how it is watched and reviewed may change under way."""
-        return self.model_dump(mode="json", exclude={"review", "web", "notify"})
+        """Return what decides about a run's results: not where it is run, how it is watched and reviewed, no secret."""
+        return self.model_dump(mode="json", include=OUTCOME)
 
 
 def load(path: Path | None, overrides: dict[str, Any] | None = None) -> Settings:

@@ -20,6 +20,7 @@ from oomrl.errors import OomrlError, Refused
 COMMANDS = {
     "simulate": ("simulate", "Run the whole loop over a tape under a virtual clock."),
     "replay": ("replay", "Run one strategy revision over a tape."),
+    "once": ("once", "Do one job of the service by hand."),
     "run": ("run", "Run as a service: after each session's close, do that session's stages once."),
     "status": ("account", "Show the account, what trades, and what waits."),
     "diagnose": ("losses", "Show why money was lost."),

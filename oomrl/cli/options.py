@@ -14,9 +14,13 @@ import click
 
 from oomrl.errors import Mistake
 
+#: The settings that a state directory carries with it.
+SETTINGS_FILE = "oomrl.toml"
+
 if TYPE_CHECKING:
     from oomrl.adapters.database import Store
     from oomrl.arenas.certificates import Standing
+    from oomrl.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -61,19 +65,30 @@ def person() -> str:
         return str(os.getuid())
 
 
-def open_state(state: Path) -> Store:
-    """Open the store of an existing state directory."""
-    from oomrl.adapters.database import Store  # commands that open no store also run where no database is installed
+def state_settings(state: Path, chosen: Path | None = None, overrides: dict[str, Any] | None = None) -> Settings:
+    """Read the chosen settings file, else the state directory's own (`oomrl init` writes it), and the environment."""
+    from oomrl.settings import load
 
-    if not (state / "oomrl.db").is_file():
+    own = state / SETTINGS_FILE
+    return load(chosen or (own if own.is_file() else None), overrides)
+
+
+def open_state(state: Path) -> Store:
+    """Open the store of an existing state directory; that of another account than the main one by its own folder."""
+    from oomrl.adapters.database import Store  # commands that open no store also run where no database is installed
+    from oomrl.adapters.database.place import FILE, MAIN, place
+
+    root, account = (state.parent.parent, state.name) if state.parent.name == "accounts" else (state, MAIN)
+    settings = state_settings(root)
+    if settings.database.url is None and not (state / FILE).is_file():
         raise Mistake(f"Expected a run in {state}, found none. Name its --state, or start one with `oomrl simulate`.")
-    return Store.open(state / "oomrl.db")
+    return Store.open(place(root, settings, account))
 
 
 def only_run(store: Store) -> str:
     """Return the one run of a state directory."""
     with store.read() as view:
-        runs = view.runs.all()
+        runs = [run for run in view.runs.all() if run.kind != "daemon"]
     if len(runs) != 1:
         raise Mistake(f"Expected one run in the state directory, was {len(runs)}.")
     return runs[0].id

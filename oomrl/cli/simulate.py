@@ -15,8 +15,8 @@ import click
 from oomrl import bootstrap
 from oomrl.adapters.outcome import LossTold, Outcome, outcome
 from oomrl.cli.console import Watching, console, losses_told, summary
+from oomrl.cli.options import state_settings
 from oomrl.errors import Mistake
-from oomrl.settings import load
 from oomrl.stages import Waiting
 
 #: What a fresh start does not forget: models stay qualified.
@@ -72,8 +72,10 @@ def simulate(
     `--broker http` sends every order through alpaca-py to the exchange's server on loopback; the result is the same.
     """
     begun = time.monotonic()
-    settings = load(settings_file, {"model": {"provider": model}, "loop": {"reviewer": reviewer}})
+    settings = state_settings(state, settings_file, {"model": {"provider": model}, "loop": {"reviewer": reviewer}})
     if fresh:
+        if settings.database.url is not None:
+            raise Mistake("--fresh forgets files, never a PostgreSQL database: name another one, or drop it yourself.")
         forget(state)
     asked = bootstrap.Simulation(
         state=state,

@@ -30,6 +30,12 @@ def url_of(place: str | Path) -> URL:
     return url
 
 
+def apart(place: str, schema: str) -> str:
+    """Return the URL of a schema of its own in a PostgreSQL database, so that accounts share a server, not tables."""
+    url = url_of(place)
+    return url.update_query_dict({"options": f"-csearch_path={schema}"}).render_as_string(hide_password=False)
+
+
 def open_engine(place: str | Path, durable: bool = True) -> Engine:
     """Return an engine for a path or URL.
 

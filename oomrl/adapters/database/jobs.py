@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select, text, update
 
 from oomrl.adapters.database.bulk import put
 from oomrl.adapters.database.runs import Runs
@@ -63,6 +63,23 @@ class Jobs:
         query = select(jobs).where(jobs.c.run_id == self._runs.key(run)).order_by(jobs.c.due_at, jobs.c.job)
         return [_job(run, row) for row in self._connection.execute(query)]
 
+    def latest(self, run: str) -> dict[str, date]:
+        """Return the newest session for which each job is known."""
+        query = select(jobs.c.job, func.max(jobs.c.session)).where(jobs.c.run_id == self._runs.key(run))
+        return {name: value for name, value in self._connection.execute(query.group_by(jobs.c.job))}
+
+    def states(self, run: str, session: date) -> dict[str, JobState]:
+        """Return how far each job of a session has come."""
+        query = select(jobs.c.job, jobs.c.state).where(jobs.c.run_id == self._runs.key(run), jobs.c.session == session)
+        return {name: JobState(state) for name, state in self._connection.execute(query)}
+
+    def last_success(self, run: str) -> dict[str, datetime]:
+        """Return when each job was last done."""
+        query = select(jobs.c.job, func.max(jobs.c.ended_at)).where(
+            jobs.c.run_id == self._runs.key(run), jobs.c.state == JobState.DONE.value
+        )
+        return {name: value for name, value in self._connection.execute(query.group_by(jobs.c.job))}
+
     def _is(self, job: Job) -> ColumnElement[bool]:
         return and_(jobs.c.run_id == self._runs.key(job.run), jobs.c.job == job.job, jobs.c.session == job.session)
 
@@ -72,6 +89,13 @@ class Leases:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    def now(self) -> datetime:
+        """Return the database's own clock, which daemons on several hosts share (a file's is this host's)."""
+        if self._connection.dialect.name == "sqlite":
+            return datetime.now(UTC)
+        now: datetime = self._connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+        return now
 
     def take(self, name: str, holder: str, now: datetime, life: timedelta) -> Lease | None:
         """Take or renew a lease; None where another holder's still runs.
@@ -88,10 +112,12 @@ class Leases:
         )
         return self.get(name) if changed.rowcount == 1 else None
 
-    def demand(self, lease: Lease, now: datetime) -> None:
-        """Raise `Halt` where a lease no longer holds: before each order, and nothing may be sent after it."""
+    def demand(self, lease: Lease, now: datetime, left: timedelta = timedelta(0)) -> None:
+        """Raise `Halt` unless a lease holds for longer than `left`: before each order, with the time a request may
+        take.
+        """
         there = self.get(lease.name)
-        if there is None or (there.holder, there.term) != (lease.holder, lease.term) or there.until <= now:
+        if there is None or (there.holder, there.term) != (lease.holder, lease.term) or there.until <= now + left:
             raise Halt(f"Expected to lead {lease.name} in term {lease.term}, was {there}: another daemon took over")
 
     def release(self, lease: Lease, now: datetime) -> None:

@@ -10,6 +10,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine
+from sqlalchemy.schema import CreateSchema
 
 import oomrl
 from oomrl.adapters.database.tables import metadata
@@ -43,6 +44,14 @@ def newest() -> str:
 def current(connection: Connection) -> str | None:
     """Return the revision of a database, None when it is empty."""
     return MigrationContext.configure(connection).get_current_revision()
+
+
+def prepare(engine: Engine) -> None:
+    """Make the PostgreSQL schema that a URL names (see `apart`), where it is not there yet."""
+    _, _, name = str(engine.url.query.get("options", "")).partition("search_path=")
+    if name:
+        with engine.begin() as connection:
+            connection.execute(CreateSchema(name, if_not_exists=True))
 
 
 def upgrade(engine: Engine, to: str = "head") -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import delete, text
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.engine import open_engine, url_of
 from oomrl.adapters.database.tables import metadata
-from tests.integration.database import postgres
+from oomrl.testing import postgres
 
 _NUMBERS = itertools.count(1)
 
@@ -22,7 +22,8 @@ def postgres_database() -> Iterator[Callable[[str], str]]:
     lack = postgres.missing()
     if lack:
         pytest.skip(f"PostgreSQL is not tested here: {lack} is missing")
-    with postgres.server() as url:
+    with postgres.server() as running:
+        url = running.url
 
         def create(template: str) -> str:
             name = f"test_{next(_NUMBERS)}"

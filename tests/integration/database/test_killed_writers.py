@@ -25,6 +25,7 @@ with Store.open(sys.argv[1], durable=False) as store:
         last = work.sessions.last_mark(build.RUN)
     start = 0 if last is None else (last.day - build.FIRST).days + 1
     for number in range(start, int(sys.argv[2])):
+        sys.stdin.readline()
         with store.begin() as work:
             work.sessions.save(build.RUN, build.record(number))
         print(number, flush=True)
@@ -34,8 +35,18 @@ with Store.open(sys.argv[1], durable=False) as store:
 def writer(place: Path) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(place), str(SESSIONS)], stdout=subprocess.PIPE, env=environment
+        [sys.executable, "-c", WRITER, str(place), str(SESSIONS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
     )
+
+
+def let(process: subprocess.Popen[bytes], sessions: int) -> None:
+    """Let the writer begin some more sessions."""
+    assert process.stdin is not None
+    process.stdin.write(b"\n" * sessions)
+    process.stdin.flush()
 
 
 def check_whole(store: Store) -> int:
@@ -59,13 +70,17 @@ def test_a_killed_writer_leaves_whole_sessions_and_another_goes_on(tmp_path: Pat
     seen = 0
     for _ in range(6):
         process = writer(place)
-        assert process.stdout is not None
-        for _ in range(moments.randrange(1, 12)):
+        assert process.stdin is not None and process.stdout is not None
+        whole = moments.randrange(1, 12)
+        let(process, whole)
+        for _ in range(whole):
             process.stdout.readline()
-        # The writer is somewhere in its next session, or between two.
+        # The writer is somewhere in its next session, or has just written it.
+        let(process, 1)
         time.sleep(moments.uniform(0.0, 0.02))
         process.send_signal(signal.SIGKILL)
         process.wait()
+        process.stdin.close()
         process.stdout.close()
         with Store.open(place) as store:
             store.check()
@@ -73,7 +88,7 @@ def test_a_killed_writer_leaves_whole_sessions_and_another_goes_on(tmp_path: Pat
         assert now > seen or now == SESSIONS
         seen = now
     process = writer(place)
-    process.communicate()
+    process.communicate(b"\n" * SESSIONS)
     with Store.open(place) as store:
         assert check_whole(store) == SESSIONS
         with store.read() as view:

@@ -1,0 +1,234 @@
+"""What each job of an account does. Each runs in a process of its own, and doing one again does nothing new."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from oomrl import bootstrap
+from oomrl.adapters.audit import Audit
+from oomrl.adapters.database import Store
+from oomrl.adapters.database.place import MAIN, folder, place
+from oomrl.adapters.lead import Led, demanding
+from oomrl.calendar import Calendar
+from oomrl.daemon import backup, digest, retention
+from oomrl.daemon.service import Outcome
+from oomrl.domain.account import SessionRecord
+from oomrl.domain.capital import Capital
+from oomrl.domain.ledger import Book
+from oomrl.domain.loss import Loss
+from oomrl.domain.records import Deployment, Lease, Proposal, StoredDiagnostic, StoredVerdict
+from oomrl.errors import Halt, Mistake, Unavailable
+from oomrl.exchange.tape_files import load_tape
+from oomrl.settings import AccountOf, Settings
+
+#: What is left free on the disk before each open: a day's fills and a backup must have room.
+MIN_FREE_BYTES = 200_000_000
+
+#: The stages of the loop that a job carries out on its session.
+STAGES: Mapping[str, frozenset[str]] = {
+    "judge": frozenset({"watch"}),
+    "propose": frozenset({"watch", "diagnose", "propose"}),
+    "gate": frozenset({"watch", "diagnose", "propose", "gate"}),
+    "deployment": frozenset({"watch", "deploy"}),
+    "rebalance": frozenset({"trade"}),
+}
+#: Jobs before a close work on the session before: the last one that is known.
+BEFORE_CLOSE = ("deployment", "rebalance")
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """One account, as its jobs see it. `lease` is the lead under which orders may be sent; None where there is one
+    daemon alone.
+    """
+
+    state: Path
+    settings: Settings
+    account: str = MAIN
+    lease: Lease | None = None
+
+    @property
+    def folder(self) -> Path:
+        return folder(self.state, self.account)
+
+    @property
+    def terms(self) -> AccountOf:
+        try:
+            return self.settings.accounts[self.account]
+        except KeyError as error:
+            raise Mistake(
+                f"Expected [accounts.{self.account}] in the settings, was missing: `oomrl init` writes one."
+            ) from error
+
+    def demand(self) -> Callable[[], None]:
+        """Return the check before each order."""
+        assert self.lease is not None
+        return demanding(self.state, self.settings, self.lease)
+
+    def calendar(self) -> Calendar:
+        return Calendar(self.settings.service.calendar, closures=self.settings.service.closures)
+
+    def open(self) -> Store:
+        return Store.open(place(self.state, self.settings, self.account))
+
+    def own_settings(self) -> Settings:
+        """Return the settings with what this account has of its own."""
+        terms, changed = self.terms, dict[str, object]()
+        if terms.endowment is not None:
+            changed["account"] = self.settings.account.model_copy(update={"endowment": terms.endowment})
+        if terms.model is not None:
+            changed["model"] = self.settings.model.model_copy(update={"provider": terms.model})
+        return self.settings.model_copy(update=changed)
+
+
+def perform(desk: Desk, job: str, session: date) -> Outcome:
+    """Do one job for one session. Raises `OomrlError`s; anything but an outcome that is done is tried again."""
+    if job in STAGES:
+        return stage(desk, job, session)
+    return JOBS[job](desk, session)
+
+
+def stage(desk: Desk, job: str, session: date) -> Outcome:
+    """Carry the loop's stages of a job out, after everything before them."""
+    day = session
+    if job in BEFORE_CLOSE:
+        before = desk.calendar().before(session)
+        if before is None:
+            return Outcome(True, "no session before")
+        day = before.day
+    tape = load_tape(desk.terms.tape)
+    known = day in set(tape.days)
+    if not known and tape.days[-1] < day:
+        raise Unavailable(f"Expected the session of {day} on the tape, was {tape.days[-1]} at its end")
+    if not known:
+        raise Halt(f"Expected a session on {day} as the calendar says, but the tape has none: see [service] closures")
+    if job in BEFORE_CLOSE and not _served(desk):
+        return Outcome(True, "nothing is known yet: the first session has not been judged")
+    heard = Heard()
+    made = bootstrap.assemble(
+        bootstrap.Simulation(
+            state=desk.folder,
+            settings=desk.own_settings(),
+            tape=desk.terms.tape,
+            from_day=day,
+            start=desk.terms.start,
+            growing=True,
+            name=desk.account,
+            may=STAGES[job],
+            holding=lambda broker: broker if desk.lease is None else Led(broker, desk.demand(), day),
+        ),
+        heard,
+    )
+    with made.store:
+        waiting = made.loop.run(until=day)
+        note = "; ".join(heard.lines) if job != "rebalance" else _orders(made.store, made.run, day)
+    if waiting is not None:
+        note = f"{note}; waits for a {waiting.what}: {waiting.subject}" if note else f"waits for a {waiting.what}"
+    return Outcome(True, note)
+
+
+def _served(desk: Desk) -> bool:
+    with desk.open() as store, store.read() as view:
+        return view.runs.get(bootstrap.RUN) is not None
+
+
+def _orders(store: Store, run: str, day: date) -> str:
+    """Say how many orders a decision led to, and why none."""
+    with store.read() as view:
+        count = len(view.orders.decided_on(run, day))
+        decided = next((d for d in view.sessions.decisions(run) if d.day == day), None)
+    if count:
+        return f"{count} orders"
+    return f"no orders: {digest.why_none(decided)}"
+
+
+def pre_open_check(desk: Desk, session: date) -> Outcome:
+    """Refuse to trade on a damaged store, a full disk, a broken chain or a calendar that the market contradicts."""
+    free = shutil.disk_usage(desk.folder).free
+    if free < MIN_FREE_BYTES:
+        raise Halt(f"Expected {MIN_FREE_BYTES:,} bytes free on the disk, was {free:,}: make room")
+    with desk.open() as store:
+        store.check()
+    tape, calendar = load_tape(desk.terms.tape), desk.calendar()
+    known = [hours.day for hours in calendar.between(tape.days[0], tape.days[-1])][-20:]
+    missing = sorted(set(known) - set(tape.days))
+    extra = sorted({day for day in tape.days[-20:] if calendar.session(day) is None})
+    if missing or extra:
+        raise Halt(
+            f"Expected the market's sessions as the calendar {calendar.name} says; missing {missing or 'none'}, "
+            f"unexpected {extra or 'none'}: see [service] closures"
+        )
+    if (desk.folder / "audit.jsonl").exists():
+        Audit(desk.folder).log.verify()
+    return Outcome(True, "sound")
+
+
+def reconcile(desk: Desk, session: date) -> Outcome:
+    """Compare the broker's book with the ledger to the cent."""
+    with desk.open() as store, store.read() as view:
+        mark = view.sessions.last_mark(bootstrap.RUN)
+        booked = view.ledger.cash(bootstrap.RUN, Book.BOTH)
+    if mark is None:
+        return Outcome(True, "nothing is known yet")
+    if mark.broker_cash != booked:
+        raise Halt(f"Expected the broker's cash {mark.broker_cash} in the ledger on {mark.day}, was {booked}")
+    return Outcome(True, f"cash {booked} agrees on {mark.day}")
+
+
+def take_backup(desk: Desk, session: date) -> Outcome:
+    """Copy everything of the account, check the copy, and keep the newest ones."""
+    made = backup.take(desk.state, desk.settings, desk.account, backup.folder(desk.folder), f"{session}")
+    backup.prune(backup.folder(desk.folder), desk.settings.service.backups)
+    return Outcome(True, f"{made.name}: {made.stat().st_size:,} bytes, verified")
+
+
+def write_digest(desk: Desk, session: date) -> Outcome:
+    """Write the day's digest into the account's folder."""
+    text = digest.compose(desk.state, desk.settings, desk.account, session, desk.calendar())
+    target = desk.folder / "digests" / f"{session}.txt"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(text, "utf-8")
+    return Outcome(True, text.splitlines()[0])
+
+
+def housekeeping(desk: Desk, session: date) -> Outcome:
+    """Export what is older than the retention, and drop what can be made again."""
+    return Outcome(True, retention.tidy(desk.state, desk.settings, desk.account, session))
+
+
+JOBS: Mapping[str, Callable[[Desk, date], Outcome]] = {
+    "pre_open_check": pre_open_check,
+    "reconcile": reconcile,
+    "backup": take_backup,
+    "digest": write_digest,
+    "housekeeping": housekeeping,
+}
+
+
+class Heard:
+    """Write down in a line each what the loop did. Implements `oomrl.stages.Watcher`."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def closed(self, record: SessionRecord, capital: Capital, loss: Loss | None) -> None:
+        self.lines = [f"{record.day} equity {record.equity} {capital.state.value}"]
+        if loss is not None:
+            self.lines.append(f"loss {loss.trigger.value}")
+
+    def diagnosed(self, loss: Loss, diagnostic: StoredDiagnostic) -> None:
+        self.lines.append(f"diagnosed {diagnostic.id}: {diagnostic.status}")
+
+    def proposed(self, proposal: Proposal) -> None:
+        self.lines.append(f"proposed {proposal.id} by {proposal.author}")
+
+    def judged(self, proposal: Proposal, verdict: StoredVerdict) -> None:
+        self.lines.append(f"gate {proposal.id}: {verdict.outcome}")
+
+    def deployed(self, deployment: Deployment) -> None:
+        if deployment.sequence > 1:
+            self.lines.append(f"{deployment.kind.value} {deployment.revision[:12]}")

@@ -1,0 +1,7 @@
+from tests.integration.database.conftest import (  # noqa: F401
+    migrated_postgresql,
+    migrated_sqlite,
+    place,
+    postgres_database,
+    store,
+)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import signal
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -12,8 +15,11 @@ from oomrl.adapters.database.place import MAIN
 from oomrl.cli.options import state_option, state_settings
 from oomrl.cli.simulate import Day
 from oomrl.daemon import jobs
+from oomrl.daemon.children import PARENT
 from oomrl.domain.records import Lease
-from oomrl.errors import Mistake
+from oomrl.errors import Mistake, Unavailable
+
+PR_SET_PDEATHSIG = 1
 
 
 @click.command()
@@ -32,10 +38,20 @@ def once(
     pre_open_check, reconcile, digest, backup, housekeeping.
     """
     settings = state_settings(state, settings_file)
+    _end_with_the_daemon()
     job = "rebalance" if job == "trade" else job
     desk = jobs.Desk(state, settings, account, None if held is None else _lease(held))
     outcome = jobs.perform(desk, job, session or _current(desk, job))
     click.echo(json.dumps({"done": outcome.done, "note": outcome.note}))
+
+
+def _end_with_the_daemon() -> None:
+    """Ask the kernel to end this process when the daemon that started it ends, however that happens."""
+    parent = os.environ.get(PARENT, "")
+    if parent.isdigit():
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != int(parent):
+            raise Unavailable("Expected the daemon that started this job to be there, was gone.")
 
 
 def _lease(held: str) -> Lease:

@@ -18,6 +18,8 @@ from oomrl.daemon.service import Outcome
 
 #: Of what a job prints, this much of the end is kept.
 TAIL = 65_536
+#: The variable that names the daemon's process to its jobs.
+PARENT = "OOMRL_DAEMON_PID"
 LIMITS = {task.name: task.limit.total_seconds() for task in TASKS}
 
 
@@ -54,7 +56,7 @@ class Children:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **self.environment},
+            env={**os.environ, **self.environment, PARENT: str(os.getpid())},
             start_new_session=True,
         )
         with self._lock:

@@ -87,6 +87,7 @@ class Desk:
 
 def perform(desk: Desk, job: str, session: date) -> Outcome:
     """Do one job for one session. Raises `OomrlError`s; anything but an outcome that is done is tried again."""
+    desk.folder.mkdir(parents=True, exist_ok=True)
     if job in STAGES:
         return stage(desk, job, session)
     return JOBS[job](desk, session)

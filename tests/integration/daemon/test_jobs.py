@@ -1,0 +1,182 @@
+"""The jobs of an account, on a market that grows by a session a day: each does its part once, whenever it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from oomrl import bootstrap
+from oomrl.adapters.database import Store
+from oomrl.calendar import Calendar
+from oomrl.daemon import backup, jobs
+from oomrl.domain.records import Lease
+from oomrl.errors import Halt, Refused, Unavailable
+from oomrl.exchange.tape import Tape
+from oomrl.settings import Settings, load
+from oomrl.testing import calendar_tapes
+
+#: A Friday, after which the first session of a week is a Monday, and the one after it the day to trade.
+FIRST = date(2024, 3, 1)
+
+
+@dataclass
+class Office:
+    """A state directory with one account, and the file that its market's sessions are added to."""
+
+    desk: jobs.Desk
+    tape: Tape
+    file: Path
+    days: list[date]
+
+    def close(self, day: date) -> None:
+        """Add a session to the tape and judge it."""
+        calendar_tapes.write(self.tape, self.file, day)
+        assert jobs.perform(self.desk, "judge", day).done
+
+    def read(self, what: str) -> object:
+        with self.desk.open() as store, store.read() as view:
+            if what == "orders":
+                return view.orders.counts(bootstrap.RUN)
+            if what == "decisions":
+                return {d.day: (d.revision, d.decision) for d in view.sessions.decisions(bootstrap.RUN)}
+            return [mark.day for mark in view.sessions.marks(bootstrap.RUN)]
+
+
+@pytest.fixture(scope="module")
+def calendar() -> Calendar:
+    return Calendar("XNYS", date(2022, 12, 1), date(2024, 6, 28))
+
+
+@pytest.fixture
+def office(tmp_path: Path, calendar: Calendar) -> Iterator[Office]:
+    days = [hours.day for hours in calendar.between(date(2023, 1, 1), date(2024, 3, 29))]
+    file = tmp_path / "market.parquet"
+    settings = load(None, {"accounts": {"main": {"tape": str(file)}}})
+    desk = jobs.Desk(tmp_path / "state", settings)
+    yield Office(desk, calendar_tapes.market(days), file, [day for day in days if day >= FIRST])
+
+
+def test_a_week_of_jobs_trades_once_and_each_job_done_again_does_nothing(office: Office) -> None:
+    friday, monday, tuesday, wednesday = office.days[:4]
+    office.close(friday)
+    assert "no orders" in jobs.perform(office.desk, "rebalance", monday).note
+    office.close(monday)
+    assert jobs.perform(office.desk, "deployment", tuesday).done
+    done = jobs.perform(office.desk, "rebalance", tuesday)
+    assert done.note.endswith("orders") and done.note != "0 orders"
+    orders = office.read("orders")
+    assert jobs.perform(office.desk, "rebalance", tuesday) == done
+    assert office.read("orders") == orders
+    office.close(tuesday)
+    count, fills = office.read("orders")  # type: ignore[misc]
+    assert fills >= count > 0
+    office.close(tuesday)
+    assert office.read("orders") == (count, fills)
+    for chore in ("propose", "gate", "reconcile"):
+        assert jobs.perform(office.desk, chore, tuesday).done
+    assert "agrees" in jobs.perform(office.desk, "reconcile", tuesday).note
+    text = jobs.perform(office.desk, "digest", tuesday)
+    assert f"main, {tuesday}: equity" in text.note
+    digest = (office.desk.folder / "digests" / f"{tuesday}.txt").read_text("utf-8")
+    assert "Audit head" in digest and "Next: " in digest
+    with pytest.raises(Unavailable, match="Expected the session"):
+        jobs.perform(office.desk, "judge", wednesday)
+
+
+def test_orders_whose_time_passed_are_never_sent(office: Office) -> None:
+    friday, monday, tuesday, wednesday = office.days[:4]
+    office.close(friday)
+    office.close(monday)
+    # Nobody traded on Tuesday: Monday's decision was due and is gone once Tuesday has closed.
+    office.close(tuesday)
+    assert jobs.perform(office.desk, "rebalance", wednesday).note.startswith("no orders")
+    office.close(wednesday)
+    assert office.read("orders") == (0, 0)
+    decisions = office.read("decisions")
+    assert decisions[monday][0] == "service"  # type: ignore[index]
+    assert "had passed" in decisions[monday][1].reason  # type: ignore[index]
+
+
+def test_a_lead_that_was_lost_sends_no_order(office: Office) -> None:
+    friday, monday, tuesday = office.days[:3]
+    office.close(friday)
+    office.close(monday)
+    led = replace(office.desk, lease=Lease("lead", "somebody else", 7, jobs.bootstrap.VirtualClock(monday).now()))
+    with pytest.raises(Halt, match="took over"):
+        jobs.perform(led, "rebalance", tuesday)
+    # The intent is durable, so whoever leads now sends the same orders, under the same ids.
+    count, fills = office.read("orders")  # type: ignore[misc]
+    assert jobs.perform(office.desk, "rebalance", tuesday).note == f"{count} orders"
+    office.close(tuesday)
+    assert office.read("orders")[0] == count and office.read("orders")[1] >= count  # type: ignore[index]
+
+
+def test_the_check_before_the_open_stops_at_a_calendar_that_the_market_contradicts(
+    office: Office, calendar: Calendar
+) -> None:
+    office.close(office.days[0])
+    assert jobs.perform(office.desk, "pre_open_check", office.days[1]).note == "sound"
+    shut = load(None, {**_accounts(office), "service": {"closures": [office.days[0].isoformat()]}})
+    with pytest.raises(Halt, match="closures"):
+        jobs.perform(replace(office.desk, settings=shut), "pre_open_check", office.days[1])
+
+
+def test_a_backup_restores_the_account_elsewhere_and_the_next_session_goes_on(office: Office, tmp_path: Path) -> None:
+    friday, monday, tuesday = office.days[:3]
+    office.close(friday)
+    note = jobs.perform(office.desk, "backup", friday).note
+    assert "verified" in note
+    (made,) = backup.folder(office.desk.folder).iterdir()
+    assert made.stat().st_mode & 0o077 == 0
+    with pytest.raises(Refused, match="Expected nothing"):
+        backup.restore(made, office.desk.state, office.desk.settings)
+    backup.restore(made, tmp_path / "other", office.desk.settings)
+    other = replace(office, desk=replace(office.desk, state=tmp_path / "other"))
+    for place in (office, other):
+        place.close(monday)
+        assert jobs.perform(place.desk, "rebalance", tuesday).note.endswith("orders")
+    assert other.read("orders") == office.read("orders")
+    with other.desk.open() as one, office.desk.open() as two, one.read() as left, two.read() as right:
+        assert left.sessions.digest(bootstrap.RUN) == right.sessions.digest(bootstrap.RUN)
+
+
+def test_a_damaged_backup_restores_nothing(office: Office, tmp_path: Path) -> None:
+    office.close(office.days[0])
+    jobs.perform(office.desk, "backup", office.days[0])
+    (made,) = backup.folder(office.desk.folder).iterdir()
+    data = bytearray(made.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    made.write_bytes(bytes(data))
+    with pytest.raises(Halt, match="older one"):
+        backup.restore(made, tmp_path / "other", office.desk.settings)
+    assert not (tmp_path / "other" / "oomrl.db").exists()
+
+
+def test_only_the_newest_backups_stay(office: Office) -> None:
+    office.close(office.days[0])
+    few = load(None, {**_accounts(office), "service": {"backups": 2}})
+    for day in office.days[:4]:
+        jobs.perform(replace(office.desk, settings=few), "backup", day)
+    names = sorted(path.name for path in backup.folder(office.desk.folder).iterdir())
+    assert [str(day) in name for day, name in zip(office.days[2:4], names, strict=True)] == [True, True]
+
+
+def _accounts(office: Office) -> dict[str, object]:
+    return {"accounts": {"main": {"tape": str(office.file)}}}
+
+
+def test_accounts_have_stores_of_their_own_on_one_server(postgres_database: object, tmp_path: Path) -> None:
+    from oomrl.adapters.database.place import place
+
+    url = postgres_database("template0")  # type: ignore[operator]
+    settings = Settings(database={"url": url})  # type: ignore[arg-type]
+    from tests.integration.database import builders as build
+
+    for account in ("main", "second"):
+        with Store.open(place(tmp_path, settings, account)) as store, store.begin() as work:
+            assert work.runs.all() == []
+            work.runs.start(build.run())

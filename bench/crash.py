@@ -1,0 +1,602 @@
+"""Kill the service at every kind of boundary and compare what it then believes with the exchange's own books.
+
+`python -m bench.crash [--size KILLS] [--seed S] [--only CASE]`: each case is an account of its own at the emulator that
+runs in a process of its own and goes wrong at random (see FAULTS). The loop trades three sessions there through
+alpaca-py and is ended by SIGKILL at a boundary drawn uniformly from those that it would cross: before or after a
+commit, before or after an HTTP request. A second life goes on, in half of the cases to be killed as well, until one
+ends by itself. Then the exchange's orders, fills, cash and positions are compared with the store's. Kinds of
+boundary that uniform draws hit fewer than 30 times are drawn on purpose until they have 30.
+
+Exit code 0 when no order was sent twice, no fill was lost or booked twice, cash and positions agree to the cent, and no
+life halted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+import numpy as np
+import requests
+from sqlalchemy import event
+
+from bench.campaign import Campaign, arguments
+from oomrl.adapters.alpaca.brokerage import AlpacaBrokerage
+from oomrl.adapters.alpaca.calendar import hours_told
+from oomrl.adapters.alpaca.rest import Patience, Rest
+from oomrl.adapters.database import Store
+from oomrl.adapters.facts import StoredFacts, opening
+from oomrl.adapters.journal import StoredJournal
+from oomrl.adapters.timers import ExchangeTimer
+from oomrl.domain import capital, loss
+from oomrl.domain.account import Account
+from oomrl.domain.capital import Levels, Thresholds
+from oomrl.domain.ledger import Book
+from oomrl.domain.records import Deployment, DeploymentKind, Run
+from oomrl.domain.sizing import Limits
+from oomrl.domain.trading import ALPACA_PAPER, AccountRules
+from oomrl.domain.working import Tactics
+from oomrl.errors import OomrlError
+from oomrl.exchange.friction import Friction
+from oomrl.exchange.tape import RECORDED, Tape
+from oomrl.judging import Judge
+from oomrl.loop import Loop, Rules
+from oomrl.order_path import Opening, OrderPath
+from oomrl.testing.fakes import RandomWorker
+from oomrl.testing.markets import Weather, made_up_tape
+
+RUN = "crash"
+CASH = Decimal(200_000)
+NAMES, SESSIONS, WARM = 6, 3, 3
+#: Each kind of boundary is hit at least this often.
+LEAST = 30
+#: Lives of one case before it counts as stuck.
+LIVES = 8
+#: The most boundaries that a first and a later life are drawn from; a life that ends before its draw is not killed.
+FIRST, LATER = 150, 90
+
+VARIANTS = {"paper": ALPACA_PAPER, "funded": AccountRules()}
+
+FAULTS = """
+seed = {seed}
+[[fault]]
+kind = "accepted_then_504"
+endpoint = "POST /v2/orders"
+probability = 0.05
+[[fault]]
+kind = "html_502"
+probability = 0.02
+[[fault]]
+kind = "html_502"
+applied = true
+probability = 0.01
+[[fault]]
+kind = "reset"
+probability = 0.02
+[[fault]]
+kind = "reset"
+applied = true
+probability = 0.02
+[[fault]]
+kind = "rate_limited"
+probability = 0.01
+[[fault]]
+kind = "partial_fill"
+probability = 0.2
+[[fault]]
+kind = "cancel_ignored"
+probability = 0.05
+[[fault]]
+kind = "cancel_late"
+probability = 0.1
+[[fault]]
+kind = "cancel_then_fill"
+probability = 0.1
+[[fault]]
+kind = "unknown_enum"
+endpoint = "GET /v2/orders"
+field = "status"
+probability = 0.02
+"""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When to end a life: at its n-th boundary, or at the n-th of one kind."""
+
+    number: int
+    kind: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One account: which rules it has, which three sessions it trades, and how its lives end."""
+
+    variant: str
+    number: int
+    seed: int
+    kills: tuple[Kill | None, ...]
+
+    @property
+    def id(self) -> str:
+        return f"{self.variant}-{self.number}"
+
+
+class Boundaries:
+    """Count what a life crosses, and end it where it shall end. The last line of the file is where it was."""
+
+    def __init__(self, place: Path, kill: Kill | None) -> None:
+        self.place, self.kill = place, kill
+        self.kinds: Counter[str] = Counter()
+
+    def cross(self, kind: str) -> None:
+        self.kinds[kind] += 1
+        count = sum(self.kinds.values()) if self.kill is None or self.kill.kind is None else self.kinds[self.kill.kind]
+        if self.kill is not None and count == self.kill.number and self.kill.kind in (None, kind):
+            self.write(kind)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def write(self, killed: str = "") -> None:
+        self.place.write_text(json.dumps({"killed": killed, "kinds": self.kinds}), "utf-8")
+
+    def watch_requests(self, rest: Rest) -> None:
+        """Cross a boundary before and after each request."""
+        transport = rest.client._session.get_adapter("http://")
+        send = transport.send
+
+        def crossing(request: Any, *args: Any, **options: Any) -> Any:
+            kind = f"{request.method} {_endpoint(request.path_url)}"
+            self.cross(f"before {kind}")
+            try:
+                return send(request, *args, **options)
+            finally:
+                self.cross(f"after {kind}")
+
+        transport.send = crossing  # type: ignore[method-assign]
+
+    def watch_commits(self, store: WatchedStore) -> None:
+        """Cross a boundary before and after each commit, named by what it writes."""
+        store.crossed = self.cross
+        engine = store.engine
+
+        @event.listens_for(engine, "before_cursor_execute")
+        def executed(_c: Any, _k: Any, statement: str, *_: Any) -> None:
+            for verb, mark, name in WRITES:
+                if statement.startswith(verb) and mark in statement[:60]:
+                    store.written.append(name)
+
+        @event.listens_for(engine, "commit")
+        def committing(_connection: Any) -> None:
+            if store.written:
+                self.cross(f"before commit of {store.what}")
+
+
+#: Which statement makes a commit one of what; the first that fits names it.
+WRITES = (
+    ("INSERT", "broker_fills", "fills"),
+    ("INSERT", "placements", "intents"),
+    ("UPDATE", "placements", "outcomes"),
+    ("INSERT", "cash_moves", "account lines"),
+    ("INSERT", "mismatches", "mismatches"),
+    ("INSERT", "marks", "a close"),
+    ("INSERT", "checkpoints", "a decision"),
+)
+
+
+class WatchedStore(Store):
+    """A store that says when a transaction has committed."""
+
+    crossed: Callable[[str], None] = staticmethod(lambda kind: None)
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__(engine)
+        self.written: list[str] = []
+
+    @property
+    def what(self) -> str:
+        return next(name for _, _, name in WRITES if name in self.written)
+
+    @contextmanager
+    def begin(self) -> Iterator[Any]:
+        self.written.clear()
+        with super().begin() as work:
+            yield work
+        if self.written:
+            self.crossed(f"after commit of {self.what}")
+            self.written.clear()
+
+
+def _endpoint(url: str) -> str:
+    path = url.split("?")[0]
+    return "/v2/orders/{id}" if path.startswith("/v2/orders/") else path
+
+
+class Strategy:
+    """A strategy that trades every session, in this process: what is killed here is the service."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def start(self, revision: str) -> RandomWorker:
+        return RandomWorker(self.seed, busy=1.0)
+
+    def cadence(self, revision: str) -> str:
+        return "daily"
+
+
+class Silent:
+    """Hear of everything and say nothing. A loss would be a mistake of the case: there is nobody to repair it."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args, **options: None
+
+
+def market(seed: int, cases: int) -> Tape:
+    """Return the tape that all cases of a variant trade on, three sessions each."""
+    weather = Weather(splits=0.0, dividends=0.03, absences=0.0, halts=0.01, jumps=0.0, late=0.0, delisted=0.0)
+    return made_up_tape(seed, sessions=cases * SESSIONS + WARM + 2, names=NAMES, weather=weather)
+
+
+def days_of(case: Case, tape: Tape) -> tuple[date, date, Tape]:
+    """Return a case's first and last session, and the tape that its loop sees."""
+    at = WARM + case.number * SESSIONS
+    seen = slice(at - WARM, at + SESSIONS)
+    columns = {name: values[seen] for name, values in tape.columns.items()}
+    return tape.days[at], tape.days[at + SESSIONS - 1], Tape(tape.name, tape.symbols, tape.days[seen], columns)
+
+
+def live(case: Case, tape: Tape, url: str, folder: Path, kill: Kill | None) -> int:
+    """Be the service for one life; return its exit code: 0 done, 3 halted. Runs in a process of its own."""
+    boundaries = Boundaries(folder / "life.json", kill)
+    begin, last, shown = days_of(case, tape)
+    rules = VARIANTS[case.variant]
+    store = WatchedStore.open(folder / "oomrl.db", durable=False)
+    assert isinstance(store, WatchedStore)
+    boundaries.watch_commits(store)
+    timer = ExchangeTimer(url)
+    brokerage = AlpacaBrokerage(
+        timer,
+        case.id,
+        "secret",
+        base_url=url,
+        data_url=url,
+        patience=Patience(read=20.0, retries=8),
+    )
+    for rest in (brokerage.trading, brokerage.data):
+        boundaries.watch_requests(rest)
+    try:
+        loop_of(case, shown, begin, rules, store, brokerage, timer).run(until=last)
+    except OomrlError as error:
+        (folder / "halt.txt").write_text(f"{type(error).__name__}: {error}", "utf-8")
+        boundaries.write()
+        return 3
+    boundaries.write()
+    return 0
+
+
+def loop_of(
+    case: Case,
+    shown: Tape,
+    begin: date,
+    rules: AccountRules,
+    store: Store,
+    brokerage: AlpacaBrokerage,
+    timer: ExchangeTimer,
+) -> Loop:
+    """Return the loop over the store and the exchange, as a start finds them."""
+    before = begin - timedelta(days=1)
+    with store.begin() as work:
+        work.runs.start(Run(RUN, RUN, {}, case.seed, "", datetime(2010, 1, 1, tzinfo=UTC)))
+        if work.deployments.current(RUN) is None:
+            work.deployments.save(
+                Deployment(RUN, 1, "r" * 40, "", DeploymentKind.START, begin, timer.now(), "", "crash")
+            )
+            work.ledger.post(RUN, [opening(CASH, begin)])
+    facts = StoredFacts(store, RUN, Silent(), timer.now, keep_bars=False)  # type: ignore[arg-type]
+    account = Account(limits=Limits(collar_bps=60.0 if case.seed % 3 else None), rules=rules, cadence="daily")
+    account.endow([opening(CASH, begin)])
+    levels = Levels(0.5, 0.6, 0.7, 0.8)
+    tactics = Tactics(
+        at_open=case.seed % 4 == 0,
+        stale_after=timedelta(hours=8),
+        straggler_after=timedelta(minutes=30),
+        cycle=timedelta(minutes=45),
+        max_slices=1 + case.seed % 3,
+        collar_bps=Decimal(case.seed % 30),
+    )
+    path = OrderPath(
+        brokerage=brokerage,
+        journal=StoredJournal(store, RUN),
+        timer=timer,
+        calendar=hours_told(brokerage.trading, before, shown.days[-1] + timedelta(days=10)),
+        opening=Opening(before, CASH),
+        costs=Friction(),
+        rules=rules,
+        tactics=tactics,
+        closed=max(facts.progress()[0], before),
+    )
+    judge = Judge(Thresholds(levels, levels), loss.Rules(), capital.found(begin, CASH))
+    judge.symbols = account.observed.roster.symbols
+    silent: Any = Silent()
+    return Loop(
+        Rules(from_day=begin), shown, path, account, judge, facts, Strategy(case.seed), silent, silent, silent, silent
+    )  # type: ignore[arg-type]
+
+
+def compared(books: dict[str, Any], store: Store) -> dict[str, Any]:
+    """Compare the exchange's own books with the store's, and say what differs."""
+    with store.read() as view:
+        fills = view.ledger.entries(RUN)
+        wanted = {o.client_order_id: abs(o.shares) for day in _days(books) for o in view.orders.decided_on(RUN, day)}
+        booked = {line.fill.id.split("::")[-1]: line for line in view.placements.booked(RUN, list(wanted))}
+        cash = view.ledger.cash(RUN, Book.BOTH)
+        known = {p.client_order_id for p in view.placements.of_orders(RUN, list(wanted))}
+        marks = view.sessions.marks(RUN)
+    closed = marks[-1].day if marks else date.min
+    filled: Counter[str] = Counter()
+    working: Counter[str] = Counter()
+    foreign = 0
+    for order in books["orders"]:
+        name = order["client_order_id"]
+        foreign += name not in known
+        filled[_order(name)] += Decimal(order["filled_qty"])
+        working[_order(name)] += order["open"]
+    twice = sum(filled[name] > wanted.get(name, 0) or working[name] > 1 for name in filled)
+    there = {fill["id"]: fill for fill in books["fills"]}
+    same = all(
+        (booked[key].fill.qty, booked[key].fill.price) == (Decimal(fill["qty"]), Decimal(fill["price"]))
+        for key, fill in there.items()
+        if key in booked
+    )
+    held: Counter[str] = Counter()
+    for line in fills:
+        if line.book is Book.BOTH and line.symbol:
+            held[line.symbol] += line.shares
+    positions = {symbol: shares for symbol, shares in held.items() if shares}
+    theirs = {symbol: Decimal(shares) for symbol, shares in books["positions"].items()}
+    wrong = {
+        s: str(positions.get(s, 0) - theirs.get(s, 0))
+        for s in {*positions, *theirs}
+        if positions.get(s, 0) != theirs.get(s, 0)
+    }
+    traded = sum(line.client_order_id is not None and line.shares != 0 for line in fills)
+    return {
+        "closed": str(closed),
+        "orders": len(books["orders"]),
+        "fills": len(there),
+        "duplicate_orders": twice + foreign,
+        "lost_fills": len(there.keys() ^ booked.keys()) + abs(traded - len(there)) + (not same),
+        "positions_wrong": wrong,
+        "cash_difference": str(Decimal(books["cash"]) - cash),
+    }
+
+
+def _days(books: dict[str, Any]) -> list[date]:
+    names = {_order(order["client_order_id"]) for order in books["orders"]}
+    return sorted({datetime.strptime(name.split("-")[1], "%Y%m%d").date() for name in names})  # noqa: DTZ007 - a date
+
+
+def _order(client_order_id: str) -> str:
+    return client_order_id.split(".")[0]
+
+
+def judged(case: Case, tape: Tape, url: str, folder: Path, template: Path) -> dict[str, Any]:
+    """Let a case live and die as it shall, and return what was found."""
+    folder.mkdir(parents=True)
+    shutil.copy(template, folder / "oomrl.db")
+    admin = requests.Session()
+    admin.trust_env = False
+    begin, _, _ = days_of(case, tape)
+    admin.post(f"{url}/admin/reset", json={"cash": str(CASH)}, timeout=60).raise_for_status()
+    admin.post(f"{url}/admin/faults", json={"toml": FAULTS.format(seed=case.seed)}, timeout=60).raise_for_status()
+    killed: list[str] = []
+    kinds: Counter[str] = Counter()
+    halts: list[str] = []
+    counts: list[int] = []
+    for life in range(LIVES):
+        kill = case.kills[life] if life < len(case.kills) else None
+        ended = _lived(partial(live, case, tape, url, folder, kill))
+        told = json.loads((folder / "life.json").read_text("utf-8"))
+        kinds.update(told["kinds"])
+        counts.append(sum(told["kinds"].values()))
+        if ended == -signal.SIGKILL:
+            killed.append(told["killed"])
+            continue
+        if ended == 0:
+            break
+        halts.append((folder / "halt.txt").read_text("utf-8") if ended == 3 else f"exit {ended}")
+        break
+    # What the books say is read without faults; the case has ended.
+    books = admin.get(f"{url}/admin/books", timeout=60).json()
+    with Store.open(folder / "oomrl.db", durable=False) as store:
+        found = compared(books, store)
+    admin.close()
+    facts = {"case": case.id, "kills": killed, "halts": halts, "crossed": counts, **found}
+    bad = halts or found["duplicate_orders"] or found["lost_fills"] or found["positions_wrong"]
+    if not bad and Decimal(found["cash_difference"]) == 0:
+        shutil.rmtree(folder)
+    return {"seed": case.seed, "kinds": dict(kinds), "facts": facts, "begin": str(begin)}
+
+
+def _lived(run: Callable[[], int]) -> int:
+    """Run one life in a forked process and return its exit code, negative for the signal that ended it."""
+    child = os.fork()
+    if not child:
+        code = 70
+        try:
+            code = run()
+        except BaseException:  # noqa: BLE001 - a child must never return into its parent's code
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def drawn(variant: str, number: int, seed: int) -> Case:
+    """Return a case whose lives are killed at uniformly drawn boundaries."""
+    chance = random.Random(f"{seed}/{variant}/{number}")
+    kills = [Kill(chance.randint(1, FIRST))]
+    if chance.random() < 0.5:
+        kills.append(Kill(chance.randint(1, LATER)))
+    return Case(variant, number, chance.randrange(2**31), tuple(kills))
+
+
+def aimed(variant: str, number: int, seed: int, kind: str) -> Case:
+    """Return a case whose first life is killed at an early boundary of one kind."""
+    chance = random.Random(f"{seed}/{variant}/{number}/{kind}")
+    return Case(variant, number, chance.randrange(2**31), (Kill(chance.randint(1, 2), kind),))
+
+
+def work(variant: str, kills: int, seed: int, most: int, only: int | None, results: Any) -> None:
+    """Run one variant's cases until enough lives were killed, each result into a queue. One process, one exchange."""
+    with tempfile.TemporaryDirectory(prefix="oomrl-crash-") as place:
+        folder = Path(place)
+        tape = market(seed, most)
+        template = folder / "template.db"
+        Store.open(template, durable=False).close()
+        first = only or 0
+        file = _parquet(tape, folder / "tape.parquet")
+        with _exchange(file, tape.days[WARM + first * SESSIONS], variant) as url:
+            hit: Counter[str] = Counter()
+            seen: Counter[str] = Counter()
+            done = number = 0
+            number = first
+            while number < most:
+                short = [kind for kind in sorted(seen) if hit[kind] < LEAST and seen[kind] >= LEAST]
+                if only is not None and number > only:
+                    break
+                if done < kills:
+                    case = drawn(variant, number, seed)
+                elif short:
+                    case = aimed(variant, number, seed, short[number % len(short)])
+                else:
+                    break
+                found = judged(case, tape, url, folder / case.id, template)
+                found["aimed"] = case.kills[0] is not None and case.kills[0].kind is not None
+                hit.update(found["facts"]["kills"])
+                seen.update(found["kinds"])
+                done += len(found["facts"]["kills"])
+                results.put((variant, done, found))
+                number += 1
+    results.put((variant, None, None))
+
+
+@contextmanager
+def _exchange(tape: Path, start: date, variant: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "oomrl", "exchange", "serve", "--tape", str(tape), "--port", "0", "--json"]
+    command += ["--from", start.isoformat(), "--rules", variant, "--rate-limit", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.terminate()
+
+
+def _parquet(tape: Tape, place: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows, names = np.nonzero(~np.isnan(tape.columns["close"]))
+    table = {
+        "symbol": [tape.symbols[n] for n in names],
+        "date": [tape.days[n] for n in rows],
+        **{column: tape.columns[column][rows, names] for column in RECORDED},
+    }
+    pq.write_table(pa.table(table), place)
+    return place
+
+
+def campaign(size: int, seed: int, out: Path, only: str | None = None) -> int:
+    """Run both variants side by side until `size` lives were killed, write the result, return the exit code."""
+    spawn = get_context("spawn")
+    results: Any = spawn.Queue()
+    names = [only.rsplit("-", 1)[0]] if only else list(VARIANTS)
+    each = -(-size // len(names))
+    most = 2 * each + 1_000
+    chosen = int(only.rsplit("-", 1)[1]) if only else None
+    workers = [spawn.Process(target=work, args=(v, each, seed, most, chosen, results), daemon=True) for v in names]
+    for worker in workers:
+        worker.start()
+    made = Campaign("crash", size, seed, out)
+    total: Counter[str] = Counter()
+    hits: Counter[str] = Counter()
+    uniform, seen, cash, halts = 0, Counter[str](), Decimal(0), 0
+    running, kills = set(names), dict.fromkeys(names, 0)
+    while running:
+        try:
+            variant, done, found = results.get(timeout=120)
+        except Empty:
+            dead = [v for v, w in zip(names, workers, strict=True) if v in running and not w.is_alive()]
+            if dead:
+                print(f"The process of {', '.join(dead)} ended without a result.", file=sys.stderr)
+                halts += len(dead)
+                running -= set(dead)
+            continue
+        if found is None:
+            running.discard(variant)
+            continue
+        facts = found["facts"]
+        made.add(facts.pop("case"), found["seed"], **facts)
+        kills[variant] = done
+        hits.update(facts["kills"])
+        uniform += 0 if found["aimed"] else len(facts["kills"])
+        seen.update(found["kinds"])
+        halts += len(facts["halts"])
+        cash += abs(Decimal(facts["cash_difference"]))
+        for name in ("duplicate_orders", "lost_fills", "orders", "fills"):
+            total[name] += facts[name]
+        total["positions_wrong"] += len(facts["positions_wrong"])
+        if len(made.rows) % 25 == 0:
+            bad = total["duplicate_orders"] + total["lost_fills"] + total["positions_wrong"]
+            told = f"{sum(kills.values())} of {size} kills in {len(made.rows)} cases, {bad} wrong, {halts} halts"
+            print(told, file=sys.stderr, flush=True)
+    for worker in workers:
+        worker.join()
+    rare = {kind: hits[kind] for kind in seen if seen[kind] >= LEAST and hits[kind] < LEAST}
+    keys = {
+        "duplicate_orders": total["duplicate_orders"],
+        "lost_fills": total["lost_fills"],
+        "cash_difference": str(cash),
+        "positions_wrong": total["positions_wrong"],
+        "halts": halts,
+        "kills": sum(hits.values()),
+        "drawn_uniformly": uniform,
+        "cases": len(made.rows),
+        "orders": total["orders"],
+        "fills": total["fills"],
+        "kills_by_boundary": dict(sorted(hits.items())),
+    }
+    whole = only is not None or size < 200 or (not rare and uniform >= size)
+    clean = not (total["duplicate_orders"] or total["lost_fills"] or total["positions_wrong"] or cash or halts)
+    return made.finish(clean and whole, **keys)
+
+
+def main() -> int:
+    parser = arguments("crash", 1_000, "lives to kill")
+    parser.add_argument("--only", help="one case by its id, such as paper-17")
+    asked = parser.parse_args()
+    return campaign(asked.size, asked.seed, asked.out, asked.only)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -86,6 +86,10 @@ train-check:
 	@if $(MAKE) --no-print-directory train; then .venv-train/bin/python -m oomrl.arenas.training.check; \
 	else echo "SKIPPED train-check: torch, trl or the weights could not be installed here; see above"; fi
 
+# Takes no tape: it makes its own market, and an exchange that goes wrong at random.
+crash: setup
+	$(campaign)
+
 # Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
 lock:
 	for pair in "pyproject.toml --extra dev:requirements.lock" "strategy_repo/requirements.in:strategy_repo/requirements.lock" "strategy_repo/requirements-test.in:strategy_repo/requirements-test.lock"; do \

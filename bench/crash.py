@@ -67,10 +67,12 @@ CASH = Decimal(200_000)
 NAMES, SESSIONS, WARM = 6, 3, 3
 #: Each kind of boundary is hit at least this often.
 LEAST = 30
+#: From this many kills on, rare kinds of boundary are drawn on purpose too.
+WHOLE = 200
 #: Lives of one case before it counts as stuck.
 LIVES = 8
 #: The most boundaries that a first and a later life are drawn from; a life that ends before its draw is not killed.
-FIRST, LATER = 150, 90
+FIRST, LATER = 130, 80
 
 VARIANTS = {"paper": ALPACA_PAPER, "funded": AccountRules()}
 
@@ -316,8 +318,8 @@ def loop_of(
     tactics = Tactics(
         at_open=case.seed % 4 == 0,
         stale_after=timedelta(hours=8),
-        straggler_after=timedelta(minutes=30),
-        cycle=timedelta(minutes=45),
+        straggler_after=timedelta(minutes=60),
+        cycle=timedelta(minutes=80),
         max_slices=1 + case.seed % 3,
         collar_bps=Decimal(case.seed % 30),
     )
@@ -478,15 +480,14 @@ def work(variant: str, kills: int, seed: int, most: int, only: int | None, resul
         with _exchange(file, tape.days[WARM + first * SESSIONS], variant) as url:
             hit: Counter[str] = Counter()
             seen: Counter[str] = Counter()
-            done = number = 0
-            number = first
+            done, number = 0, first
             while number < most:
                 short = [kind for kind in sorted(seen) if hit[kind] < LEAST and seen[kind] >= LEAST]
                 if only is not None and number > only:
                     break
                 if done < kills:
                     case = drawn(variant, number, seed)
-                elif short:
+                elif short and kills >= WHOLE // len(VARIANTS):
                     case = aimed(variant, number, seed, short[number % len(short)])
                 else:
                     break
@@ -586,7 +587,7 @@ def campaign(size: int, seed: int, out: Path, only: str | None = None) -> int:
         "fills": total["fills"],
         "kills_by_boundary": dict(sorted(hits.items())),
     }
-    whole = only is not None or size < 200 or (not rare and uniform >= size)
+    whole = only is not None or size < WHOLE or (not rare and uniform >= size)
     clean = not (total["duplicate_orders"] or total["lost_fills"] or total["positions_wrong"] or cash or halts)
     return made.finish(clean and whole, **keys)
 

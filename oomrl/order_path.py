@@ -17,7 +17,16 @@ from decimal import Decimal
 from typing import Protocol
 
 from oomrl.domain.books import no_orders
-from oomrl.domain.brokerage import BookedFill, BrokerFill, BrokerOrder, CashMove, Placement, Quote
+from oomrl.domain.brokerage import (
+    BookedFill,
+    BrokerAccount,
+    BrokerFill,
+    BrokerOrder,
+    CashMove,
+    Holding,
+    Placement,
+    Quote,
+)
 from oomrl.domain.collected import Costs, after, execution_of, moved, paid
 from oomrl.domain.market import Hours, Session
 from oomrl.domain.reconciliation import Expected, Mismatch, Policies, Policy, Told, compare
@@ -31,6 +40,8 @@ from oomrl.ports import Brokerage, Timer
 SKEW = timedelta(minutes=5)
 #: How often a sweep looks again for orders that are still open after their cancel, and how long it waits each time.
 SWEEPS, SWEEP_PAUSE = 20, timedelta(seconds=3)
+#: How often money and positions are read anew because a fill came between.
+READINGS = 5
 #: Sessions behind the average daily volume by which orders are cut into slices.
 VOLUME_SESSIONS = 20
 
@@ -210,6 +221,9 @@ class OrderPath:
     def cycle(self) -> Steps:
         """Hear what became of earlier orders, then do what is to do now: cancel, then place."""
         self.refresh()
+        for placement in list(self._placements.values()):
+            if placement.state is OrderState.INTENDED:
+                self._again(placement)
         hours, now = self._hours(), self.timer.now()
         if self.tactics.at_open and now >= hours.opens:
             return Steps()
@@ -229,7 +243,7 @@ class OrderPath:
         return found
 
     def refresh(self) -> None:
-        """Hear of all placements of the current orders by listing; book their new fills; end every doubt."""
+        """Hear of all placements of the current orders by listing, and book their new fills. Sends nothing."""
         if not self._placements:
             return
         since = min(p.intended_at for p in self._placements.values()) - SKEW
@@ -246,9 +260,6 @@ class OrderPath:
             elif placement.broker_id is not None and not placement.final:
                 self._lost.append(name)
         self._hear(changed, since)
-        for placement in list(self._placements.values()):
-            if placement.state is OrderState.INTENDED:
-                self._again(placement)
 
     def begin(self) -> None:
         """Reconcile once before the first order of this process goes out."""
@@ -262,7 +273,7 @@ class OrderPath:
 
         Open orders of ours that no current order knows (they arrived after we had given them up) are cancelled.
         """
-        account, holdings = self.brokerage.account(), self.brokerage.holdings()
+        account, holdings, moves = self._read()
         orders: list[BrokerOrder] = []
         for order in self.brokerage.open_orders():
             if order.client_order_id in self._placements:
@@ -276,7 +287,6 @@ class OrderPath:
             for name, placement in self._placements.items()
             if (booked := self._booked_of(placement)) != placement.filled
         }
-        moves = self.brokerage.cash_moves(self._last)
         cash, positions = after(self.cash(), self.positions(), moves)
         expected = Expected(
             positions=positions,
@@ -295,6 +305,16 @@ class OrderPath:
 
     # -- inside
 
+    def _read(self) -> tuple[BrokerAccount, Sequence[Holding], Sequence[CashMove]]:
+        """Return money, positions and lines of the account as they were while no fill came between."""
+        for _ in range(READINGS):
+            booked = len(self._booked)
+            told = self.brokerage.account(), self.brokerage.holdings(), self.brokerage.cash_moves(self._last)
+            self.refresh()
+            if len(self._booked) == booked:
+                break
+        return told
+
     def _settle(self, day: date) -> None:
         """Wait for the close, bring every order to its end, keep the day's lines of the account, reconcile."""
         self._wait(self.calendar.after(day - timedelta(days=1)).closes)
@@ -307,6 +327,8 @@ class OrderPath:
             for placement in open_:
                 if placement.broker_id is not None:
                     self._cancel(placement.broker_id)
+                elif placement.state is OrderState.INTENDED:
+                    self._again(placement)
             self._wait(self.timer.now() + SWEEP_PAUSE)
         else:
             names = ", ".join(p.client_order_id for p in (*open_, *behind))

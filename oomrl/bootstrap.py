@@ -288,7 +288,9 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         strategies=strategies,
         proposer=proposer,
         gate=gate,
-        reviewer=StoredReviews(run, store, repository, clock.now, automatic=settings.loop.reviewer == "auto"),
+        reviewer=StoredReviews(
+            run, store, repository, clock.now, automatic=settings.loop.reviewer == "auto", rules=settings.review
+        ),
         watcher=_Ticking(watcher, clock),
     )
     return Assembled(

@@ -99,7 +99,7 @@ class Loop:
                 waiting = self.repair(session)
                 if self.rules.live and "trade" not in self.rules.may:
                     return waiting
-                if waiting is not None and self.rules.pause_while_waiting:
+                if waiting is not None and self.rules.pause_while_waiting and waiting.what != "window":
                     return waiting
                 self.trade(session, record, waiting)
         finally:
@@ -152,12 +152,17 @@ class Loop:
     def _attempts(self, diagnostic: StoredDiagnostic, session: Session) -> Waiting | None:
         if not diagnostic.confirmed:
             return Waiting("mandate", diagnostic.id)
-        for attempt in range(1, self.rules.attempts + 1):
+        attempt, most = 0, self.rules.attempts
+        while attempt < most:
+            attempt += 1
             proposal = self.facts.proposal(diagnostic, attempt) or self._propose(diagnostic, attempt)
             if isinstance(proposal, Waiting):
                 return proposal
             if proposal.status is ProposalStatus.ESCALATED:
                 return self.facts.end_diagnostic(diagnostic, "escalated")
+            if proposal.status is ProposalStatus.SUPERSEDED:
+                most = max(most, attempt + 1)
+                continue
             verdict = self.facts.verdict(proposal) or self._judge(proposal, session)
             if isinstance(verdict, Waiting):
                 return verdict
@@ -171,6 +176,9 @@ class Loop:
                     return Waiting("deployment window", proposal.id)
                 self.deploy(proposal, review, session)
                 return self.facts.end_diagnostic(diagnostic, "repaired")
+            if review.act is Act.REQUEST_CHANGES:
+                # Who asks for changes wants to see them, whatever the number of attempts.
+                most = max(most, attempt + 1)
         return self.facts.end_diagnostic(diagnostic, "exhausted")
 
     def _propose(self, diagnostic: StoredDiagnostic, attempt: int) -> Proposal | Waiting:
@@ -192,8 +200,8 @@ class Loop:
 
     def _review(self, proposal: Proposal, verdict: StoredVerdict) -> Review | Waiting:
         review = self.reviewer.review(proposal, verdict, self.revision)
-        if review is None:
-            return Waiting("review", proposal.id)
+        if isinstance(review, Waiting):
+            return review
         self.facts.save_review(review)
         return review
 

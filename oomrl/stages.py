@@ -30,7 +30,10 @@ from oomrl.ports import StrategyWorker
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A repair cannot go on before someone acts: on what (a prompt, a review, a qualification), and which one."""
+    """A repair cannot go on before someone acts: on what (a prompt, a review, a qualification), and which one.
+
+    A "window" opens by itself as sessions pass.
+    """
 
     what: str
     subject: str
@@ -141,9 +144,9 @@ class Gate(Protocol):
 
 
 class Reviewer(Protocol):
-    """Say what was decided about a proposal that passed; None while a person still has to decide (again)."""
+    """Say what was decided about a proposal that passed, or what it waits for: a person, or a window."""
 
-    def review(self, proposal: Proposal, verdict: StoredVerdict, revision: str) -> Review | None:
+    def review(self, proposal: Proposal, verdict: StoredVerdict, revision: str) -> Review | Waiting:
         """Return the act that counts now, with `revision` deployed: an approval of anything else is void."""
         ...
 

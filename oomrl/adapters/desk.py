@@ -159,6 +159,7 @@ class Desk:
         demand(person, Right.COMMENT)
         words = _words(text, "comment")
         case = self.case(person, proposal)
+        _still_open(case)
         if path and path not in case.changes.paths:
             raise Mistake(f"Expected a file that the proposal changes, was {path[:80]!r}.")
         if line < 0 or side not in ("old", "new"):
@@ -177,7 +178,9 @@ class Desk:
     def resolve(self, person: Person, proposal: str, remark: str, resolution: str, answer: str = "") -> None:
         """Settle a remark: a comment is resolved; an objection is answered or dismissed, with words."""
         demand(person, Right.COMMENT)
-        found = next((one for one in self.case(person, proposal).remarks if one.id == remark), None)
+        case = self.case(person, proposal)
+        _still_open(case)
+        found = next((one for one in case.remarks if one.id == remark), None)
         if found is None:
             raise Mistake(f"Expected the id of a remark on {proposal}, was {remark[:80]!r}.")
         allowed = ("resolved", "") if found.kind is Kind.COMMENT else ("answered", "dismissed")
@@ -322,6 +325,13 @@ class Desk:
     def _note(self, work: Work, person: Person, act: str, subject: str, detail: str = "") -> Done:
         done = Done(self.now(), person.name, person.how, act, subject, detail, person.address)
         return replace(done, sequence=work.people.note(done))
+
+
+def _still_open(case: Case) -> None:
+    """Raise `Refused` for a proposal that was sent back or ended: what was said of it is in the next prompt already."""
+    if case.proposal.status in (ProposalStatus.CHANGES_REQUESTED, ProposalStatus.REJECTED, ProposalStatus.SUPERSEDED):
+        state = case.proposal.status.value.replace("_", " ")
+        raise Refused(f"Expected a proposal that is open, was {case.proposal.id}, which is {state}.")
 
 
 def _words(text: str, what: str) -> str:

@@ -31,8 +31,11 @@ class ManualModel:
         place = self._prompts / f"{_checked(prompt_id)}.md"
         if not place.is_file() or place.read_bytes() != prompt.encode():
             _write(place, prompt)
-        reply = self._replies / f"{prompt_id}.md"
-        return Reply(reply.read_bytes().decode("utf-8"), self.name) if reply.is_file() else None
+        reply, by = self._replies / f"{prompt_id}.md", self._replies / f"{prompt_id}.by"
+        if not reply.is_file():
+            return None
+        who = by.read_text("utf-8").strip() if by.is_file() else ""
+        return Reply(reply.read_bytes().decode("utf-8"), f"{self.name} <{who}>" if who else self.name)
 
     def waiting(self) -> list[str]:
         """Return the ids of the prompts without a reply, in alphabetical order."""
@@ -41,8 +44,10 @@ class ManualModel:
         asked = sorted(path.stem for path in self._prompts.glob("*.md"))
         return [name for name in asked if not (self._replies / f"{name}.md").is_file()]
 
-    def reply(self, prompt_id: str, file: Path) -> bool:
+    def reply(self, prompt_id: str, file: Path, by: str = "") -> bool:
         """Take the answer to a prompt from a file; return False where that very answer is there already.
+
+        Whoever answers (`by`) is a proposer, and will not approve what comes of it.
 
         Raise `Mistake` for an unknown prompt, a file that is no text, and a second, different answer.
         """
@@ -62,6 +67,8 @@ class ManualModel:
             if place.read_bytes() == data:
                 return False
             raise Mistake(f"Expected one reply to prompt {prompt_id}, was answered already: its answer is {place}")
+        if by:
+            _write(self._replies / f"{prompt_id}.by", re.sub(r"[^\w .@+'-]", " ", by)[:80])
         _write(place, text)
         return True
 

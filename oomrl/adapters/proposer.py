@@ -29,7 +29,7 @@ from oomrl.domain import diagnostic as diagnostics
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.causes import References, StrategyFacts
 from oomrl.domain.loss import Loss
-from oomrl.domain.records import CapitalKind, Prompt, Proposal, ProposalStatus, StoredDiagnostic
+from oomrl.domain.records import Act, CapitalKind, Prompt, Proposal, ProposalStatus, StoredDiagnostic
 from oomrl.errors import Mistake
 from oomrl.evidence import costly_orders, names_of, shortfall_of, signal_of, sites_of, within
 from oomrl.exchange.tape import Tape
@@ -156,7 +156,7 @@ class AgentProposer:
             run=self.run,
             diagnostic=diagnostic.id,
             attempt=attempt,
-            author=self.model.name,
+            author=self._author(diagnostic, attempt),
             base_revision=revision,
             base_tree=self.repository.tree_id(revision),
             at=self.now(),
@@ -186,6 +186,7 @@ class AgentProposer:
             rules=RULES,
             editable=phase.editable,
             earlier=earlier,
+            comments=self._asked_for(diagnostic, attempt),
         )
         rendered = render(role, assignment, mask)
         name = prompt_id(self.run, diagnostic.id, role, attempt)
@@ -231,6 +232,23 @@ class AgentProposer:
             given = [e.amount for e in view.capital.events(self.run) if e.kind is CapitalKind.ENDOW_COMPUTE]
             _, _, spent = view.prompts.bill(self.run)
         return Compute(self.compute + sum(given, Decimal(0)), spent)
+
+    def _author(self, diagnostic: StoredDiagnostic, attempt: int) -> str:
+        """Return who proposes: the model, and whoever answered in its place, who may then not approve."""
+        with self.store.read() as view:
+            asked = [p for p in view.prompts.all(self.run, diagnostic.id) if p.attempt == attempt]
+        people = sorted({p.model for p in asked if p.role in (Role.TEST_AUTHOR, Role.CODER) and "<" in p.model})
+        return ", ".join(people)[:200] or self.model.name
+
+    def _asked_for(self, diagnostic: StoredDiagnostic, attempt: int) -> tuple[str, ...]:
+        """Return what reviewers said of the attempt before this one: reasons for changes, and unsettled remarks."""
+        with self.store.read() as view:
+            before = [p for p in view.proposals.all(self.run, diagnostic.id) if p.attempt == attempt - 1]
+            said = [review for p in before for review in view.proposals.reviews(self.run, p.id)]
+            remarks = [remark for p in before for remark in view.remarks.of(self.run, p.id) if not remark.resolution]
+        if not any(review.act is Act.REQUEST_CHANGES for review in said):
+            return ()
+        return (*(r.reason for r in said if r.act is Act.REQUEST_CHANGES), *(remark.as_asked() for remark in remarks))
 
     def _earlier(self, diagnostic: StoredDiagnostic, attempt: int) -> tuple[Attempt, ...]:
         """Return the earlier answers with what refused them: visible findings by name, hidden parts by one bit."""

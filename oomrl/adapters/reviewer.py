@@ -6,31 +6,56 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from oomrl.adapters.changes import changes_of
 from oomrl.adapters.database import Store
 from oomrl.adapters.repository import Repository
 from oomrl.domain.records import Act, Proposal, Review, StoredVerdict
 from oomrl.errors import Refused
-from oomrl.review import AUTO, approval, review
+from oomrl.review import AUTO, approval, reason_to_wait, review, risk_of
+from oomrl.settings import ReviewSettings
+from oomrl.stages import Waiting
 
 
 class StoredReviews:
     """Implement `oomrl.stages.Reviewer` on the store. `automatic` approves whatever passed, in simulation alone."""
 
-    def __init__(self, run: str, store: Store, repository: Repository, now: Callable[[], datetime], automatic: bool):
-        self.run, self.store, self.repository, self.now, self.automatic = run, store, repository, now, automatic
+    def __init__(
+        self,
+        run: str,
+        store: Store,
+        repository: Repository,
+        now: Callable[[], datetime],
+        automatic: bool,
+        rules: ReviewSettings,
+    ) -> None:
+        self.run, self.store, self.repository, self.now = run, store, repository, now
+        self.automatic, self.rules = automatic, rules
 
-    def review(self, proposal: Proposal, verdict: StoredVerdict, revision: str) -> Review | None:
-        """Return a veto, a request for changes, or an approval that still holds; None while there is none of them."""
+    def review(self, proposal: Proposal, verdict: StoredVerdict, revision: str) -> Review | Waiting:
+        """Return a veto, a request for changes, or the last of the approvals that are needed and still hold."""
         judged, deployed = replace(proposal, result_tree=verdict.result_tree), self.repository.tree_id(revision)
         with self.store.read() as view:
             acts = view.proposals.reviews(self.run, proposal.id)
+            day = view.reading.last_day(self.run)
+            freezes = view.remarks.freezes(self.run)
         if not acts and self.automatic:
             reason = "approved automatically: an unattended simulation"
             return review(judged, verdict, deployed, AUTO, Act.APPROVE, reason, self.now(), live=False)
         said = next((act for act in acts if act.act is Act.REJECT), acts[-1] if acts else None)
-        if said is None or said.act is not Act.APPROVE:
+        if said is None:
+            return Waiting("review", proposal.id)
+        if said.act is not Act.APPROVE:
             return said
         try:
-            return approval(judged, verdict, deployed, acts, live=not self.automatic)
+            given = approval(judged, verdict, deployed, acts, live=not self.automatic, needed=self._needed(proposal))
         except Refused:
-            return None
+            return Waiting("review", proposal.id)
+        if not self.automatic and reason_to_wait(self.now(), day or self.now().date(), freezes, self.rules.windows):
+            return Waiting("window", proposal.id)
+        return given
+
+    def _needed(self, proposal: Proposal) -> int:
+        if self.automatic:
+            return 1
+        changes = changes_of(self.repository.tree(proposal.base_revision), proposal)
+        return risk_of(changes.paths, changes.parameters, self.rules).approvals

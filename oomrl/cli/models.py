@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from oomrl.adapters.manual_model import ManualModel
-from oomrl.cli.options import json_option, only_run, open_state, say, state_option
+from oomrl.cli.desk import desk
+from oomrl.cli.options import json_option, only_run, open_state, person, say, state_option
+from oomrl.domain.people import Right, demand
 
 
 @click.command()
@@ -30,9 +32,11 @@ def prompts(state: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("prompt")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--as", "who", default=person, help="Who answers. [default: OOMRL_PERSON or the login name]")
 @state_option
-def reply(prompt: str, file: Path, state: Path) -> None:
+def reply(prompt: str, file: Path, who: str, state: Path) -> None:
     """Answer a prompt with the text of a file: a unified diff, or a line that begins with ESCALATE:."""
-    with open_state(state):
-        fresh = ManualModel(state).reply(prompt, file)
+    with desk(state, who) as (_, person_):
+        demand(person_, Right.COMMENT)
+        fresh = ManualModel(state).reply(prompt, file, person_.name)
     click.echo(f"{'Taken' if fresh else 'Known already'}: the reply to {prompt}. Run the same simulation to go on.")

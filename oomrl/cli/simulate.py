@@ -6,13 +6,16 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import click
 
 from oomrl import bootstrap
+from oomrl.adapters.database import Store
 from oomrl.adapters.outcome import LossTold, Outcome, outcome
 from oomrl.cli.console import Watching, console, losses_told, summary
 from oomrl.cli.options import state_settings
@@ -50,6 +53,7 @@ class Day(click.ParamType):
 @click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
 @click.option("--unmasked", is_flag=True, help="Show real names and dates to the model; the result is labelled so.")
 @click.option("--fresh", is_flag=True, help="Forget an earlier run in the same state directory.")
+@click.option("--serve", is_flag=True, help="Serve the review page beside it, and go on once a person has acted.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def simulate(
     tape: str,
@@ -64,6 +68,7 @@ def simulate(
     settings_file: Path | None,
     unmasked: bool,
     fresh: bool,
+    serve: bool,
     as_json: bool,
 ) -> None:
     """Run the whole loop over a tape under a virtual clock.
@@ -88,14 +93,37 @@ def simulate(
         broker=broker,
         unmasked=unmasked,
     )
+    with ExitStack() as page:
+        before = acts(state)
+        ended = run_once(asked, as_json, page if serve else None)
+        while serve and isinstance(ended, Waiting):
+            before = until_somebody_acts(state, before)
+            ended = run_once(asked, as_json)
+        if isinstance(ended, Waiting):
+            return
+        finish(*ended, asked, time.monotonic() - begun, as_json)
+        if serve:
+            console.print("The page is served until Ctrl-C.")
+            Event().wait()
+
+
+def run_once(
+    asked: bootstrap.Simulation, as_json: bool, page: ExitStack | None = None
+) -> Waiting | tuple[Outcome, bootstrap.Assembled]:
+    """Go on to the end, or to where a person must act first; `page` is given the review page to serve meanwhile."""
+    settings, state = asked.settings, asked.state
     watching = Watching(0, quiet=as_json)
     made = bootstrap.assemble(asked, watching)
     watching.expect(sum(day >= made.start_day for day in made.tape.days))
     with made.store, made.closing, watching:
+        if page is not None:
+            from oomrl.web.serving import serving
+
+            page.enter_context(serving(state, settings, made.run, say=console.print))
         waiting = made.loop.run()
         if waiting is not None:
             say_waiting(waiting, state, as_json)
-            return
+            return waiting
         found = outcome(
             made.run,
             made.store,
@@ -105,9 +133,34 @@ def simulate(
             made.start_day,
             settings.account.endowment,
             settings.account.riskless_rate,
-            seed,
+            asked.seed,
         )
-    seconds = time.monotonic() - begun
+    return found, made
+
+
+def acts(state: Path) -> tuple[int, int]:
+    """Return how far the log of acts and the answers to prompts have come."""
+    if not (state / "oomrl.db").is_file():
+        return 0, 0
+    with Store.open(state / "oomrl.db") as store, store.read() as view:
+        last = view.people.acts(most=1)
+    return (last[0].sequence if last else 0), len(list(state.glob("replies/*.md")))
+
+
+def until_somebody_acts(state: Path, before: tuple[int, int]) -> tuple[int, int]:
+    """Wait until there is an act, by page or by command, that the last run may not have seen."""
+    console.print("Waits for it here; the page and the commands both count.")
+    pause = Event()
+    while (now := acts(state)) == before:
+        pause.wait(1.0)
+    return now
+
+
+def finish(
+    found: Outcome, made: bootstrap.Assembled, asked: bootstrap.Simulation, seconds: float, as_json: bool
+) -> None:
+    """Draw and print the result."""
+    state, unmasked = asked.state, asked.unmasked
     result = found.result | {
         "unmasked": unmasked,
         "wall_seconds": round(seconds, 2),

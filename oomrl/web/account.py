@@ -232,11 +232,10 @@ def _equity_charts(site: Site, view: Work, marks: list[Mark]) -> dict[str, Any]:
     days = [mark.day for mark in marks]
     equity = np.array([float(mark.equity) for mark in marks])
     flows = np.array([float(mark.flow) for mark in marks])
-    # The benchmark gets the same endowments on the same days.
-    benchmark, at = [], float(equity[0]) - float(marks[0].pnl) - float(flows[0])
-    for mark, flow in zip(marks, flows.tolist(), strict=True):
-        at = at * (1 + (mark.benchmark or 0.0)) + flow
-        benchmark.append(at)
+    # Both begin at the first close; the benchmark gets the same endowments on the same days.
+    benchmark = [float(equity[0])]
+    for mark, flow in zip(marks[1:], flows[1:].tolist(), strict=True):
+        benchmark.append(benchmark[-1] * (1 + (mark.benchmark or 0.0)) + flow)
     losses = view.losses.all(site.run)
     diagnosed = {one.loss: one.id for one in view.losses.diagnostics(site.run)}
     made = view.deployments.all(site.run)

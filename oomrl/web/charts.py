@@ -67,7 +67,9 @@ def lines(
         out.append(
             f'<rect class="span" x="{x1:.1f}" y="{TOP}" width="{max(x2 - x1, 1):.1f}" height="{plot.tall:.1f}"/>'
         )
-        out.append(f'<text class="tick" x="{x1 + 3:.1f}" y="{TOP + 11}">{escape(label)}</text>')
+        late = x1 > WIDTH - 90
+        place = f'x="{x1 - 3:.1f}" text-anchor="end"' if late else f'x="{x1 + 3:.1f}"'
+        out.append(f'<text class="tick" {place} y="{TOP + 11}">{escape(label)}</text>')
     out += plot.levels(money)
     out += plot.days(days)
     if band is not None:

@@ -46,6 +46,8 @@ def queue(request: Request, entry: See) -> Response:
             approvals = {one.reviewer for one in view.proposals.reviews(site.run, brief.id) if one.act is Act.APPROVE}
             rows.append({"brief": brief, "risk": risk, "approvals": len(approvals), "paths": sorted(changes.paths)})
         prompts = view.prompts.pending(site.run)
+        unconfirmed = [one for one in view.losses.diagnostics(site.run, "open") if not one.confirmed]
+        escalated = view.reading.proposals(site.run, ("escalated",), most=5)
         recent = view.reading.proposals(site.run, most=8)
         spent = view.prompts.bill(site.run)
         mark = view.sessions.last_mark(site.run)
@@ -54,7 +56,9 @@ def queue(request: Request, entry: See) -> Response:
         ) if mark else ""  # fmt: skip
         attempts = site.settings.loop.attempts
         return page(
-            request, entry, view, "queue.html", rows=rows, prompts=prompts, recent=recent, spent=spent, held=held,
+            request, entry, view, "queue.html",
+            rows=rows, prompts=prompts, recent=recent, unconfirmed=unconfirmed,
+            escalated=escalated, spent=spent, held=held,
             attempts=attempts, compute=site.settings.account.compute_endowment,
         )  # fmt: skip
 

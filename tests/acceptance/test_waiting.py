@@ -72,8 +72,13 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
     answer(waits(command, state, *options), repair)
     second = waits(command, state, *options)["subject"]
     assert second != first
-    approved = command("review", "approve", second, "--as", "ann", "--reason", "cuts costs", "--state", state)
-    assert approved.code == 0, approved.err
+    blind = command("review", "approve", second, "--as", "ann", "--reason", "cuts costs", "--state", state)
+    assert blind.code == 1 and "opened" in blind.err
+    for who in ("ann", "bob"):  # it touches execution, which takes two people
+        assert waits(command, state, *options)["subject"] == second
+        assert command("review", "show", second, "--as", who, "--state", state).code == 0
+        approved = command("review", "approve", second, "--as", who, "--reason", "cuts costs", "--state", state)
+        assert approved.code == 0, approved.err
 
     ran = command(*RUN, *options, "--state", state)
     assert ran.code == 0, ran.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import click
 
@@ -21,6 +22,7 @@ def exchange() -> None:
 
 @exchange.command()
 @click.option("--tape", required=True, help="A built-in name, a Parquet file or a folder of CSVs.")
+@click.option("--faults", type=click.Path(path_type=Path), help="A TOML file of faults; see docs/faults.md.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any free one.")
 @click.option(
     "--speed", default="step", show_default=True, help="step, fast, real, or virtual seconds a second (a number)."
@@ -36,6 +38,7 @@ def exchange() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as one line of JSON.")
 def serve(
     tape: str,
+    faults: Path | None,
     port: int,
     speed: str,
     start: datetime | None,
@@ -53,6 +56,7 @@ def serve(
     `--rules funded` pays dividends, applies splits and charges fees; `paper` does none of it, as Alpaca's paper
     accounts. `--cash-rule wait` lets buys beyond the buying power wait for cash instead of refusing them.
     """
+    from oomrl.exchange.emulator.faults import Faults, load_faults
     from oomrl.exchange.emulator.server import Running, Settings
     from oomrl.exchange.emulator.server import serve as run
     from oomrl.exchange.emulator.venue import Terms
@@ -70,7 +74,8 @@ def serve(
         cash_rule=cash_rule,
         fractional_limits=fractional_limits,
     )
-    settings = Settings(start=first, speed=speed, port=port, rate_limit=rate_limit, terms=terms)
+    trouble = load_faults(faults) if faults else Faults()
+    settings = Settings(start=first, speed=speed, port=port, rate_limit=rate_limit, terms=terms, faults=trouble)
 
     def announce(where: Running) -> None:
         facts = {"url": where.url, "stream_url": where.stream_url, "admin_url": f"{where.url}/admin"}

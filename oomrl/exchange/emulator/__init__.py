@@ -20,4 +20,5 @@ Any pair of non-empty keys is accepted. The admin endpoints, on loopback only, w
     GET  /admin/requests   how many requests were answered, by endpoint and by status
     POST /admin/deposit    {"amount": "1000.00"}; negative amounts withdraw
     POST /admin/reset      {"cash": "1000000"}: an empty account under a new id
+    POST /admin/faults     {"toml": "..."}: put other faults in force (docs/faults.md); GET: how often each has struck
 """

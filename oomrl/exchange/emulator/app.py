@@ -21,37 +21,52 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
+from oomrl.errors import Mistake
 from oomrl.exchange.emulator import admin, data_api, trading_api
 from oomrl.exchange.emulator.asking import body_of
 from oomrl.exchange.emulator.clock import VirtualClock
+from oomrl.exchange.emulator.faults import Faults, faults_of
 from oomrl.exchange.emulator.limits import RateLimit
 from oomrl.exchange.emulator.market_data import MarketData
-from oomrl.exchange.emulator.refusals import Refusal
+from oomrl.exchange.emulator.mishaps import TOO_MANY, Mishaps
+from oomrl.exchange.emulator.refusals import Refusal, invalid
 from oomrl.exchange.emulator.stream import Hub
 from oomrl.exchange.emulator.trading_api import Answer, Asked
 from oomrl.exchange.emulator.venue import Venue
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+#: (request, JSON body, what shall go wrong inside) -> answer
+Handle = Callable[[Request, Any, str | None], Answer]
 
 UNAUTHORIZED = {"code": 40110000, "message": "request is not authorized"}
-TOO_MANY = {"code": 42910000, "message": "too many requests."}
 UNKNOWN = {"code": 40410000, "message": "endpoint not found."}
 
 
 class Exchange:
     """A venue with a clock, as a web application."""
 
-    def __init__(self, venue: Venue, clock: VirtualClock, *, rate_limit: int = 200, free_plan: bool = True) -> None:
+    def __init__(
+        self,
+        venue: Venue,
+        clock: VirtualClock,
+        *,
+        rate_limit: int = 200,
+        free_plan: bool = True,
+        faults: Faults | None = None,
+    ) -> None:
         self.venue, self.clock = venue, clock
         self.data = MarketData(venue, free_plan=free_plan)
         self.hub = Hub()
         self.trading_limit, self.data_limit = RateLimit(rate_limit), RateLimit(rate_limit)
         self.counts: Counter[str] = Counter()
-        venue.on_update = self.hub.publish
+        self.keys: set[str] = set()
+        self.dead_keys: set[str] = set()
+        self.mishaps = Mishaps(venue, self.hub, self._forget_keys)
+        self.mishaps.use(faults or Faults())
 
     def tick(self) -> None:
         """Let the market catch up with the clock."""
-        self.venue.advance(self.clock.now())
+        self.mishaps.advance(self.clock.now())
 
     def application(self) -> Starlette:
         """Return the ASGI application."""
@@ -62,6 +77,7 @@ class Exchange:
             Route("/admin/books", self._admin(self._books), methods=["GET"]),
             Route("/admin/requests", self._admin(self._requests), methods=["GET"]),
             Route("/admin/deposit", self._admin(self._deposit), methods=["POST"]),
+            Route("/admin/faults", self._admin(self._faults), methods=["GET", "POST"]),
             Route("/admin/reset", self._admin(self._reset), methods=["POST"]),
         ]
         return Starlette(
@@ -87,41 +103,65 @@ class Exchange:
             self.tick()
 
     def _trading(self, path: str, run: trading_api.Handler) -> Endpoint:
-        def handle(query: Any, parts: dict[str, str], body: Any) -> Answer:
-            return run(self.venue, Asked(query, parts, body))
+        def handle(request: Request, body: Any, mishap: str | None) -> Answer:
+            return run(self.venue, Asked(request.query_params, request.path_params, body, mishap))
 
         return self._guarded(path, handle, self.trading_limit)
 
     def _data(self, path: str, run: data_api.Answering) -> Endpoint:
-        def handle(query: Any, parts: dict[str, str], body: Any) -> Answer:
-            return run(self.data, query, parts)
+        def handle(request: Request, body: Any, mishap: str | None) -> Answer:
+            return run(self.data, request.query_params, request.path_params)
 
         return self._guarded(path, handle, self.data_limit)
 
-    def _guarded(self, path: str, handle: Callable[[Any, dict[str, str], Any], Answer], limit: RateLimit) -> Endpoint:
+    def _guarded(self, path: str, handle: Handle, limit: RateLimit) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             raw = await request.body()
             self.tick()
-            key, secret = (request.headers.get(f"apca-api-{part}") for part in ("key-id", "secret-key"))
-            headers: dict[str, str] = {}
-            if not key or not secret:
-                response: Response = JSONResponse(UNAUTHORIZED, 401)
-            else:
-                passes, headers = limit.take(key, self.venue.now)
-                response = self._answer(request, raw, handle) if passes else JSONResponse(TOO_MANY, 429)
-            response.headers.update(headers)
+            response = await self._guard(request, raw, handle, limit)
             self.counts[f"{request.method} {path} {response.status_code}"] += 1
             return response
 
         return endpoint
 
-    def _answer(self, request: Request, raw: bytes, handle: Callable[[Any, dict[str, str], Any], Answer]) -> Response:
+    async def _guard(self, request: Request, raw: bytes, handle: Handle, limit: RateLimit) -> Response:
+        key, secret = (request.headers.get(f"apca-api-{part}") for part in ("key-id", "secret-key"))
+        if not key or not secret or key in self.dead_keys:
+            return JSONResponse(UNAUTHORIZED, 401)
+        self.keys.add(key)
+        passes, headers = limit.take(key, self.venue.now)
+        if not passes:
+            return JSONResponse(TOO_MANY, 429, headers)
+        symbol = self._symbol(request, raw)
+        response = self.mishaps.before(request, symbol)
+        if response is None:
+            response = self._answer(request, raw, handle, symbol)
+            response.headers.update(headers)
+            response = await self.mishaps.after(request, symbol, response)
+        return response
+
+    def _answer(self, request: Request, raw: bytes, handle: Handle, symbol: str | None) -> Response:
         try:
             body = body_of(raw) if raw and request.method in ("POST", "PATCH") else None
-            answer = handle(request.query_params, dict(request.path_params), body)
+            answer = handle(request, body, self.mishaps.within(request, symbol))
         except Refusal as refusal:
-            return JSONResponse(refusal.body, refusal.status)
+            return _json(refusal.body, refusal.status)
         return Response(status_code=answer.status) if answer.body is None else _json(answer.body, answer.status)
+
+    def _symbol(self, request: Request, raw: bytes) -> str | None:
+        """Return the name that a request is about, where one request is about one name."""
+        order = self.venue.orders.get(request.path_params.get("order_id", ""))
+        if order is not None:
+            return order.symbol
+        if request.method != "POST":
+            return request.path_params.get("symbol") or request.query_params.get("symbols")
+        with contextlib.suppress(Refusal, AttributeError):
+            return str(body_of(raw).get("symbol"))
+        return None
+
+    def _forget_keys(self) -> None:
+        self.dead_keys |= self.keys
+        self.keys = set()
 
     # Admin
 
@@ -151,6 +191,14 @@ class Exchange:
     def _deposit(self, request: Request, body: Any) -> Any:
         self.venue.deposit(admin.amount_of(body, "amount"))
         return {"cash": str(self.venue.cash)}
+
+    def _faults(self, request: Request, body: Any) -> Any:
+        if request.method == "POST":
+            try:
+                self.mishaps.use(faults_of(body["toml"], "faults"))
+            except (Mistake, KeyError, TypeError) as error:
+                raise invalid(str(error)) from None
+        return self.mishaps.faults.report()
 
     def _reset(self, request: Request, body: Any) -> Any:
         self.venue.open_account(admin.amount_of(body, "cash") if body else self.venue.terms.cash)

@@ -14,6 +14,9 @@ from oomrl.exchange.emulator.refusals import Refusal, malformed
 
 Query = Mapping[str, str]
 
+#: Instants beyond these are taken as these, so that no time zone leads out of the calendar.
+EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
 
 def bad(message: str) -> Refusal:
     """Return a refusal of a query parameter."""
@@ -78,9 +81,11 @@ def instant(query: Query, name: str, *, end: bool = False) -> datetime | None:
         return None
     try:
         if len(text) == 10:
-            return at(date.fromisoformat(text), time(23, 59, 59, 999999) if end else time(0))
+            asked = min(max(date.fromisoformat(text), EARLIEST.date()), LATEST.date())
+            return at(asked, time(23, 59, 59, 999999) if end else time(0))
         found = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        found = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        return min(max(found, EARLIEST), LATEST)
     except (ValueError, OverflowError):
         raise bad(f"invalid {name}: expected an RFC 3339 instant or a day") from None
 

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from oomrl.exchange.emulator.app import Exchange
 from oomrl.exchange.emulator.clock import VirtualClock, rate_of
+from oomrl.exchange.emulator.faults import Faults
 from oomrl.exchange.emulator.venue import Terms, Venue
 from oomrl.exchange.tape import Tape
 
 LOOPBACK = "127.0.0.1"
+
+
+class Connection(H11Protocol):
+    """An HTTP connection that hands its transport to the application, which may have to reset it."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        application = self.app
+
+        async def with_transport(scope: Any, receive: Any, send: Any) -> None:
+            scope["transport"] = transport
+            await application(scope, receive, send)
+
+        self.app = with_transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +43,7 @@ class Settings:
 
     `start` is the first session still to come (None: the tape's first), `speed` `step`, `fast`, `real` or virtual
     seconds a second, `port` 0 for any free one, `rate_limit` requests a minute a key (0: none), `free_plan` whether
-    consolidated data of the last 15 minutes is refused.
+    consolidated data of the last 15 minutes is refused, `faults` what goes wrong on purpose.
     """
 
     start: date | None = None
@@ -34,6 +52,7 @@ class Settings:
     rate_limit: int = 200
     free_plan: bool = True
     terms: Terms = field(default_factory=Terms)
+    faults: Faults = field(default_factory=Faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +68,7 @@ def exchange_of(tape: Tape, settings: Settings) -> Exchange:
     """Return an exchange that has not been started."""
     venue = Venue(tape, settings.terms, settings.start)
     clock = VirtualClock(venue.now, rate_of(settings.speed))
-    return Exchange(venue, clock, rate_limit=settings.rate_limit, free_plan=settings.free_plan)
+    return Exchange(venue, clock, rate_limit=settings.rate_limit, free_plan=settings.free_plan, faults=settings.faults)
 
 
 def serve(tape: Tape, settings: Settings, announce: Callable[[Running], None]) -> None:
@@ -93,12 +112,13 @@ def _running(exchange: Exchange, listening: socket.socket) -> Running:
 def _server(exchange: Exchange) -> uvicorn.Server:
     config = uvicorn.Config(
         exchange.application(),
-        http="h11",
+        http=Connection,
         ws="websockets-sansio",
         loop="asyncio",
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=600,
         timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)

@@ -27,12 +27,8 @@ class Hub:
     def __init__(self) -> None:
         self.listeners: dict[str, Listener] = {}
 
-    def publish(self, update: Update) -> None:
-        """Queue an update for everyone who listens to trade updates."""
-        self.send(message_of(update))
-
     def send(self, message: dict[str, Any]) -> None:
-        """Queue a message."""
+        """Queue a message for everyone who listens to trade updates."""
         frame = json.dumps(message).encode()
         for listener in self.listeners.values():
             if "trade_updates" in listener.streams:

@@ -93,6 +93,8 @@ class Venue:
         self.on_update: Callable[[Update], None] = lambda update: None
         #: Whether an order's fill shall be partial for no reason of the market's, and which fraction of it.
         self.partly: Callable[[PaperOrder], float | None] = lambda order: None
+        #: A state that an order that became new is shown in, against its true one.
+        self.odd_state: Callable[[PaperOrder], str | None] = lambda order: None
         self.open_account(self.terms.cash)
         self.board = Board(tape, self.terms.friction, self.terms.delist_after)
         self.untradable: set[str] = set()
@@ -479,6 +481,12 @@ class Venue:
             raise not_found(f"order not found for {order_id}")
         return order
 
+    def ban(self, symbol: str) -> None:
+        """Make a name untradable from now on; its open orders are rejected."""
+        self.untradable.add(symbol)
+        for order in [order for order in self.working.values() if order.symbol == symbol and order.open]:
+            self._move(order, Status.REJECTED)
+
     def deposit(self, amount: Decimal) -> None:
         """Take money in, or out where negative."""
         self.core.deposit(amount)
@@ -702,6 +710,9 @@ class Venue:
             self.working.pop(order.id, None)
             order.cancels = None
         self._tell(order, _EVENTS.get(status, status.value), fill)
+        if status is Status.NEW and (shown := self.odd_state(order)) is not None:
+            order.shown_status = shown
+            self._tell(order, shown)
 
     def _tell(self, order: PaperOrder, event: str, fill: PaperFill | None = None) -> None:
         held = self.core.position(order.symbol) if fill else None

@@ -59,7 +59,7 @@ def serve(
     from oomrl.exchange.emulator.faults import Faults, load_faults
     from oomrl.exchange.emulator.server import Running, Settings
     from oomrl.exchange.emulator.server import serve as run
-    from oomrl.exchange.emulator.venue import Terms
+    from oomrl.exchange.emulator.terms import Terms
 
     if not cash.is_finite() or cash < 0 or cash != cash.quantize(Decimal("0.01")):
         raise Mistake(f"Expected opening cash of zero or more in whole cents, was {cash}.")

@@ -72,11 +72,11 @@ def books(venue: Venue) -> dict[str, Any]:
     """Return all that the exchange knows of the account. Amounts and quantities are text, instants RFC 3339."""
     return {
         "now": stamp(venue.now),
-        "account": venue.account_id,
-        "opening_cash": plain(venue.opening_cash),
-        "cash": plain(venue.cash),
-        "equity": plain(venue.equity()),
-        "positions": {symbol: plain(shares) for symbol, shares in venue.positions().items()},
+        "account": venue.account.id,
+        "opening_cash": plain(venue.account.opening_cash),
+        "cash": plain(venue.account.cash),
+        "equity": plain(venue.account.equity()),
+        "positions": {symbol: plain(shares) for symbol, shares in venue.account.positions().items()},
         "orders": [
             {
                 **{name: shown[name] for name in _ORDER},
@@ -85,7 +85,7 @@ def books(venue: Venue) -> dict[str, Any]:
                 "open": order.open,
                 "answered": shown["status"],
             }
-            for order in venue.orders.values()
+            for order in venue.account.orders.values()
             for shown in [order.shown()]
         ],
         "fills": [
@@ -103,7 +103,7 @@ def books(venue: Venue) -> dict[str, Any]:
                 "at": stamp(fill.at),
                 "day": fill.day.isoformat(),
             }
-            for fill in venue.fills
+            for fill in venue.account.fills
         ],
         "actions": [
             {
@@ -116,11 +116,11 @@ def books(venue: Venue) -> dict[str, Any]:
                 "at": stamp(action.at),
                 "day": action.day.isoformat(),
             }
-            for action in venue.actions
+            for action in venue.account.actions
         ],
         "transfers": [
             {"id": transfer.id, "amount": plain(transfer.amount), "at": stamp(transfer.at)}
-            for transfer in venue.transfers
+            for transfer in venue.account.transfers
         ],
         "fees_charged": venue.terms.rules.charges_fees,
     }

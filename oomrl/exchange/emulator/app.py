@@ -150,7 +150,7 @@ class Exchange:
 
     def _symbol(self, request: Request, raw: bytes) -> str | None:
         """Return the name that a request is about, where one request is about one name."""
-        order = self.venue.orders.get(request.path_params.get("order_id", ""))
+        order = self.venue.account.orders.get(request.path_params.get("order_id", ""))
         if order is not None:
             return order.symbol
         if request.method != "POST":
@@ -189,8 +189,8 @@ class Exchange:
         return dict(sorted(self.counts.items()))
 
     def _deposit(self, request: Request, body: Any) -> Any:
-        self.venue.deposit(admin.amount_of(body, "amount"))
-        return {"cash": str(self.venue.cash)}
+        self.venue.account.deposit(admin.amount_of(body, "amount"))
+        return {"cash": str(self.venue.account.cash)}
 
     def _faults(self, request: Request, body: Any) -> Any:
         if request.method == "POST":
@@ -201,8 +201,8 @@ class Exchange:
         return self.mishaps.faults.report()
 
     def _reset(self, request: Request, body: Any) -> Any:
-        self.venue.open_account(admin.amount_of(body, "cash") if body else self.venue.terms.cash)
-        return {"account": self.venue.account_id}
+        self.venue.reset(admin.amount_of(body, "cash") if body else self.venue.terms.cash)
+        return {"account": self.venue.account.id}
 
 
 def _json(body: Any, status: int) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import numpy as np
@@ -18,17 +18,17 @@ TICK = Decimal("0.0001")
 class Board:
     """Follow a tape point by point.
 
-    `closed` counts the tape's sessions that have closed; `session` is the running one from its morning to its close,
-    `point` the last point of its path that was reached (-1: none yet), `reached` the instants of those points.
+    `now` is the market's time; `closed` counts the tape's sessions that have closed; `session` is the running one from
+    its morning to its close, `point` the last point of its path that was reached (-1: none yet).
     """
 
     def __init__(self, tape: Tape, friction: Friction, delist_after: int) -> None:
         self.tape, self.friction, self.delist_after = tape, friction, delist_after
         self.index = {symbol: number for number, symbol in enumerate(tape.symbols)}
+        self.now = datetime.min.replace(tzinfo=UTC)
         self.closed = 0
         self.session: Session | None = None
         self.point = -1
-        self.reached: list[datetime] = []
         self.row: dict[str, int] = {}
         self.path = np.empty((4, 0))
         names = len(tape.symbols)
@@ -42,15 +42,14 @@ class Board:
 
     def begin(self, session: Session) -> None:
         """Start a session; its bars stay hidden until their points are reached."""
-        self.session, self.point, self.reached = session, -1, []
+        self.session, self.point = session, -1
         self.row = {symbol: row for row, symbol in enumerate(session.symbols)}
         bars = [ticks(session[column]) for column in ("open", "high", "low", "close")]
         self.path = np.array(path_of(*bars))
 
-    def reach(self, point: int, now: datetime) -> None:
+    def reach(self, point: int) -> None:
         """Show the next point of the path."""
         self.point = point
-        self.reached.append(now)
 
     def end(self) -> None:
         """Close the session."""
@@ -59,7 +58,7 @@ class Board:
         self._last[names] = ticks(self.session["close"])
         self._seen[names] = self.closed
         self.closed += 1
-        self.session, self.point, self.row, self.reached = None, -1, {}, []
+        self.session, self.point, self.row = None, -1, {}
 
     def listed(self, symbol: str) -> bool:
         """Return whether a name has ever printed."""

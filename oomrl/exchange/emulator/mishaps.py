@@ -17,8 +17,9 @@ from oomrl.calendar import Hours
 from oomrl.exchange.emulator.faults import ANSWER, CANCEL, EVENT, FILL, ORDER, REPLACE, REQUEST, Fault, Faults
 from oomrl.exchange.emulator.hours import at
 from oomrl.exchange.emulator.orders import PaperOrder
+from oomrl.exchange.emulator.paper_account import Update
 from oomrl.exchange.emulator.stream import Hub, message_of
-from oomrl.exchange.emulator.venue import Update, Venue
+from oomrl.exchange.emulator.venue import Venue
 
 BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 GATEWAY_TIMEOUT = "<html><head><title>504 Gateway Time-out</title></head><body><h1>504</h1></body></html>"
@@ -33,9 +34,9 @@ class Mishaps:
         self.faults = Faults()
         self._held: list[dict[str, Any]] = []
         self._silent_until: datetime | None = None
-        venue.on_update = self.publish
-        venue.partly = self._fraction
-        venue.odd_state = self._state
+        venue.account.on_update = self.publish
+        venue.matcher.partly = self._fraction
+        venue.account.odd_state = self._state
 
     def use(self, faults: Faults) -> None:
         """Put other faults in force."""
@@ -130,7 +131,7 @@ class Mishaps:
 
     def _befall(self, fault: Fault) -> None:
         if fault.kind == "reset_account":
-            self.venue.open_account(self.venue.terms.cash)
+            self.venue.reset(self.venue.terms.cash)
             self.forget_keys()
         elif fault.symbol is not None:
             self.venue.ban(fault.symbol)

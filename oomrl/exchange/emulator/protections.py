@@ -36,7 +36,7 @@ class Protections:
         return self._means(ticket, replaced)
 
     def _identity(self, ticket: Ticket) -> None:
-        if ticket.client_order_id is not None and ticket.client_order_id in self.venue.by_client_id:
+        if ticket.client_order_id is not None and ticket.client_order_id in self.venue.account.by_client_id:
             raise invalid("client_order_id must be unique")
 
     def _asset(self, symbol: str) -> None:
@@ -71,7 +71,7 @@ class Protections:
 
     def _wash(self, ticket: Ticket, replaced: PaperOrder | None) -> None:
         """Refuse an order that could trade with an open one of the other side: any but two limits that do not meet."""
-        for order in self.venue.working.values():
+        for order in self.venue.account.working.values():
             if order.symbol != ticket.symbol or order.side is ticket.side or order is replaced:
                 continue
             if order.limit is not None and ticket.limit is not None:
@@ -88,10 +88,10 @@ class Protections:
 
     def _shares(self, ticket: Ticket, replaced: PaperOrder | None) -> None:
         venue = self.venue
-        held = venue.core.position(ticket.symbol)
+        held = venue.account.core.position(ticket.symbol)
         if not held:
             raise forbidden(f'account is not allowed to short, asset "{ticket.symbol}" is not held')
-        on_sale = venue.on_sale(ticket.symbol) - (replaced.remaining if replaced else 0)
+        on_sale = venue.account.on_sale(ticket.symbol) - (replaced.remaining if replaced else 0)
         available = held - on_sale
         wanted = ticket.qty
         if wanted is None:
@@ -113,7 +113,7 @@ class Protections:
         ask = quote[1] if quote else Decimal(0)
         price = max(ask, ticket.stop or Decimal(0)) if ticket.limit is None else ticket.limit
         cost = ticket.notional if ticket.notional is not None else (ticket.qty or Decimal(0)) * price
-        power = venue.buying_power()
+        power = venue.account.buying_power()
         if replaced is not None and replaced.buying:
             power += replaced.remaining * replaced.reserve
         if venue.terms.cash_rule == "refuse" and cost > power:

@@ -17,7 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from oomrl.exchange.emulator.app import Exchange
 from oomrl.exchange.emulator.clock import VirtualClock, rate_of
 from oomrl.exchange.emulator.faults import Faults
-from oomrl.exchange.emulator.venue import Terms, Venue
+from oomrl.exchange.emulator.terms import Terms
+from oomrl.exchange.emulator.venue import Venue
 from oomrl.exchange.tape import Tape
 
 LOOPBACK = "127.0.0.1"

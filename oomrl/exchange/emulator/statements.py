@@ -9,8 +9,9 @@ from typing import Any
 from oomrl.domain.trading import ActionKind
 from oomrl.exchange.emulator.hours import NEW_YORK
 from oomrl.exchange.emulator.orders import asset_id, money, plain, stamp
+from oomrl.exchange.emulator.paper_account import Action
 from oomrl.exchange.emulator.refusals import invalid, not_found
-from oomrl.exchange.emulator.venue import Action, Venue
+from oomrl.exchange.emulator.venue import Venue
 
 HALF = Decimal("0.5")
 MAINTENANCE = Decimal("0.3")
@@ -27,20 +28,20 @@ NON_TRADE = ("DIV", "SPLIT", "MISC", "REORG", "FEE", "CSD", "CSW")
 
 def account(venue: Venue) -> dict[str, Any]:
     """Return GET /v2/account."""
-    cash, value = venue.cash, venue.market_value()
-    equity, power = cash + value, venue.buying_power()
+    cash, value = venue.account.cash, venue.account.market_value()
+    equity, power = cash + value, venue.account.buying_power()
     margin = value * (HALF if venue.terms.multiplier > 1 else 1)
-    opened = venue.opened or venue.hours.hours[0].opens
+    opened = venue.account.opened or venue.hours.hours[0].opens
     return {
-        "id": venue.account_id,
-        "account_number": "PA" + venue.account_id.replace("-", "")[:10].upper(),
+        "id": venue.account.id,
+        "account_number": "PA" + venue.account.id.replace("-", "")[:10].upper(),
         "status": "ACTIVE",
         "crypto_status": "INACTIVE",
         "currency": "USD",
         "buying_power": money(power),
         "regt_buying_power": money(power),
-        "non_marginable_buying_power": money(max(Decimal(0), cash - venue.reserved())),
-        "options_buying_power": money(max(Decimal(0), cash - venue.reserved())),
+        "non_marginable_buying_power": money(max(Decimal(0), cash - venue.account.reserved())),
+        "options_buying_power": money(max(Decimal(0), cash - venue.account.reserved())),
         "options_approved_level": 0,
         "options_trading_level": 0,
         "cash": money(cash),
@@ -50,7 +51,7 @@ def account(venue: Venue) -> dict[str, Any]:
         "pending_reg_taf_fees": "0",
         "portfolio_value": money(equity),
         "equity": money(equity),
-        "last_equity": money(venue.closing_equity),
+        "last_equity": money(venue.account.closing_equity),
         "long_market_value": money(value),
         "short_market_value": "0",
         "initial_margin": money(margin),
@@ -63,20 +64,22 @@ def account(venue: Venue) -> dict[str, Any]:
         "trading_blocked": False,
         "transfers_blocked": False,
         "account_blocked": False,
-        "trade_suspended_by_user": venue.suspended,
-        "balance_asof": venue.core.day.isoformat() if venue.core.day > date.min else opened.date().isoformat(),
+        "trade_suspended_by_user": venue.account.suspended,
+        "balance_asof": venue.account.core.day.isoformat()
+        if venue.account.core.day > date.min
+        else opened.date().isoformat(),
         "created_at": stamp(opened),
     }
 
 
 def positions(venue: Venue) -> list[dict[str, Any]]:
     """Return GET /v2/positions."""
-    return [_position(venue, symbol, shares) for symbol, shares in venue.positions().items()]
+    return [_position(venue, symbol, shares) for symbol, shares in venue.account.positions().items()]
 
 
 def position(venue: Venue, symbol: str) -> dict[str, Any]:
     """Return GET /v2/positions/{symbol}. Raises `Refusal`."""
-    shares = venue.core.position(symbol)
+    shares = venue.account.core.position(symbol)
     if not shares:
         raise not_found("position does not exist")
     return _position(venue, symbol, shares)
@@ -85,9 +88,11 @@ def position(venue: Venue, symbol: str) -> dict[str, Any]:
 def _position(venue: Venue, symbol: str, shares: Decimal) -> dict[str, Any]:
     price = venue.board.price(symbol) or Decimal(0)
     before = venue.board.previous_close(symbol) or price
-    cost = venue.cost.get(symbol, Decimal(0))
+    cost = venue.account.cost.get(symbol, Decimal(0))
     value = shares * price
-    held_before = min(shares, venue.day_start_shares.get(symbol, shares if venue.board.today is None else Decimal(0)))
+    held_before = min(
+        shares, venue.account.day_start_shares.get(symbol, shares if venue.board.today is None else Decimal(0))
+    )
     today_cost = before * held_before + (cost / shares) * (shares - held_before)
     profit, today = value - cost, value - today_cost
     return {
@@ -97,7 +102,7 @@ def _position(venue: Venue, symbol: str, shares: Decimal) -> dict[str, Any]:
         "asset_class": "us_equity",
         "asset_marginable": venue.terms.multiplier > 1,
         "qty": plain(shares),
-        "qty_available": plain(shares - venue.on_sale(symbol)),
+        "qty_available": plain(shares - venue.account.on_sale(symbol)),
         "avg_entry_price": plain((cost / shares).quantize(Decimal("0.000001"))),
         "side": "long",
         "market_value": plain(value),
@@ -156,12 +161,12 @@ def activities(
 def _entries(venue: Venue) -> list[tuple[datetime, int, dict[str, Any]]]:
     """Return (instant, turn, entry) of all activities; the turn keeps what happened at once in its order."""
     out: list[tuple[datetime, int, dict[str, Any]]] = []
-    for transfer in venue.transfers:
+    for transfer in venue.account.transfers:
         kind = "CSD" if transfer.amount > 0 else "CSW"
         out.append((transfer.at, len(out), _other(transfer.id, transfer.at, transfer.day, kind, transfer.amount)))
-    for action in venue.actions:
+    for action in venue.account.actions:
         out.append((action.at, len(out), _action(action)))
-    for fill in venue.fills:
+    for fill in venue.account.fills:
         identity = f"{fill.at:%Y%m%d%H%M%S}{fill.at.microsecond // 1000:03d}::{fill.id}"
         entry = {
             "id": identity,
@@ -220,14 +225,16 @@ def history(
     venue: Venue, *, timeframe: str = "1D", start: datetime | None = None, end: datetime | None = None
 ) -> dict[str, Any]:
     """Return GET /v2/account/portfolio/history: one entry a close for 1D, one a point of the path otherwise."""
-    marks = [mark for mark in venue.marks if (start is None or mark[0] >= start) and (end is None or mark[0] <= end)]
+    marks = [
+        mark for mark in venue.account.marks if (start is None or mark[0] >= start) and (end is None or mark[0] <= end)
+    ]
     if timeframe == "1D":
         marks = list({day: (at, day, equity) for at, day, equity in marks}.values())
         today = venue.board.today
         if today is not None:
             marks = [mark for mark in marks if mark[1] != today]
-    earlier = [equity for at, _, equity in venue.marks if marks and at < marks[0][0]]
-    base = earlier[-1] if earlier else venue.opening_cash
+    earlier = [equity for at, _, equity in venue.account.marks if marks and at < marks[0][0]]
+    base = earlier[-1] if earlier else venue.account.opening_cash
     profits = [equity - base for _, _, equity in marks]
     midnight = [
         datetime.combine(day, datetime.min.time(), NEW_YORK).astimezone(UTC) if timeframe == "1D" else at

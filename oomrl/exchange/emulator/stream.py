@@ -9,7 +9,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from oomrl.exchange.emulator.orders import plain, stamp
-from oomrl.exchange.emulator.venue import Update
+from oomrl.exchange.emulator.paper_account import Update
 
 
 class Listener:

@@ -56,7 +56,7 @@ CONFIGURATIONS: dict[str, Any] = {
 
 
 def configurations(venue: Venue, asked: Asked) -> Answer:
-    changing = {"suspend_trade": venue.suspended, "max_margin_multiplier": str(venue.terms.multiplier)}
+    changing = {"suspend_trade": venue.account.suspended, "max_margin_multiplier": str(venue.terms.multiplier)}
     return Answer({**CONFIGURATIONS, **changing})
 
 
@@ -64,10 +64,10 @@ def configure(venue: Venue, asked: Asked) -> Answer:
     """PATCH the configurations; only `suspend_trade` changes anything here."""
     if not isinstance(asked.body, dict):
         raise invalid("expected an object of settings")
-    suspend = asked.body.get("suspend_trade", venue.suspended)
+    suspend = asked.body.get("suspend_trade", venue.account.suspended)
     if not isinstance(suspend, bool):
         raise invalid("suspend_trade must be a boolean")
-    venue.suspended = suspend
+    venue.account.suspended = suspend
     return configurations(venue, asked)
 
 
@@ -170,7 +170,7 @@ def close_position(venue: Venue, asked: Asked) -> Answer:
     qty, percentage = number(asked.query, "qty"), number(asked.query, "percentage")
     if qty is not None and percentage is not None:
         raise invalid("only one of qty or percentage is accepted")
-    shares = venue.core.position(symbol)
+    shares = venue.account.core.position(symbol)
     if percentage is not None:
         if percentage > 100:
             raise invalid("percentage must be <= 100")
@@ -181,10 +181,10 @@ def close_position(venue: Venue, asked: Asked) -> Answer:
 def close_positions(venue: Venue, asked: Asked) -> Answer:
     """DELETE all positions: each one's answer with its status, 207 in all."""
     if flag(asked.query, "cancel_orders"):
-        for order in list(venue.working.values()):
+        for order in list(venue.account.working.values()):
             venue.cancel(order)
     results = []
-    for symbol, shares in venue.positions().items():
+    for symbol, shares in venue.account.positions().items():
         try:
             results.append({"symbol": symbol, "status": 200, "body": _sell(venue, symbol, shares)})
         except Refusal as refusal:
@@ -198,7 +198,7 @@ def _sell(venue: Venue, symbol: str, qty: Decimal) -> dict[str, Any]:
 
 
 def submit(venue: Venue, asked: Asked) -> Answer:
-    if venue.suspended:
+    if venue.account.suspended:
         raise Refusal(403, 40310000, "new orders are rejected by user request")
     ticket = ticket_of(asked.body, fractional_limits=venue.terms.fractional_limits)
     _, shown = venue.submit(ticket)
@@ -214,7 +214,7 @@ def orders(venue: Venue, asked: Asked) -> Answer:
     symbols, side = words(query, "symbols"), query.get("side")
     before_id, after_id = query.get("before_order_id"), query.get("after_order_id")
     pivots = [_pivot(venue, name) for name in (before_id, after_id)]
-    source = venue.working.values() if status == "open" else venue.orders.values()
+    source = venue.account.working.values() if status == "open" else venue.account.orders.values()
     chosen = [
         order
         for order in source
@@ -238,7 +238,7 @@ def order_by_client_id(venue: Venue, asked: Asked) -> Answer:
     name = asked.query.get("client_order_id")
     if not name:
         raise bad("client_order_id is required")
-    found = venue.by_client_id.get(name)
+    found = venue.account.by_client_id.get(name)
     if found is None:
         raise not_found(f"order not found for {name}")
     return Answer(found.shown())
@@ -251,7 +251,7 @@ def cancel(venue: Venue, asked: Asked) -> Answer:
 
 def cancel_all(venue: Venue, asked: Asked) -> Answer:
     results = []
-    for found in list(venue.working.values()):
+    for found in list(venue.account.working.values()):
         if not found.open:
             continue
         venue.cancel(found, asked.mishap)
@@ -348,7 +348,7 @@ def _held(venue: Venue, name: str) -> str:
     symbol = _symbol(venue, name)
     if symbol is None:
         raise not_found(f"symbol not found: {name}")
-    if not venue.core.position(symbol):
+    if not venue.account.core.position(symbol):
         raise not_found("position does not exist")
     return symbol
 

@@ -139,7 +139,7 @@ def named(values: Any) -> Any:
 def resting_order(exchange: Running) -> str:
     """Return the id of an open order that will not fill."""
     venue = exchange.exchange.venue
-    found = next((order.id for order in venue.working.values() if order.open), None)
+    found = next((order.id for order in venue.account.working.values() if order.open), None)
     if found is None:
         order = {"symbol": "N002", "side": "buy", "type": "limit", "time_in_force": "gtc", "qty": "2"}
         response = httpx.post(f"{exchange.url}/v2/orders", json={**order, "limit_price": "0.5"}, headers=KEYS)
@@ -153,7 +153,7 @@ def obeys(case: Any, exchange: Running) -> None:
     parameters = case.path_parameters or {}
     if "order_id" in parameters and sum(map(ord, str(parameters["order_id"]))) % 3:
         parameters["order_id"] = resting_order(exchange)
-    if "/positions" in case.path and len(venue.positions()) < len(SYMBOLS):
+    if "/positions" in case.path and len(venue.account.positions()) < len(SYMBOLS):
         httpx.patch(f"{exchange.url}/v2/account/configurations", json={"suspend_trade": False}, headers=KEYS)
         httpx.delete(f"{exchange.url}/v2/orders", headers=KEYS)
         for symbol in SYMBOLS:

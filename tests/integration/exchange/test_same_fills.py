@@ -17,8 +17,9 @@ from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.observed import Observed
 from oomrl.domain.trading import ALPACA_PAPER, AccountRules, Fill, Order
 from oomrl.exchange.emulator.server import Settings, running
+from oomrl.exchange.emulator.terms import Terms
 from oomrl.exchange.emulator.tickets import ticket_of
-from oomrl.exchange.emulator.venue import Terms, Venue
+from oomrl.exchange.emulator.venue import Venue
 from oomrl.exchange.exchange import PaperExchange
 from oomrl.exchange.friction import Friction
 from oomrl.exchange.tape import Tape
@@ -62,13 +63,13 @@ def trade_both(
         if trading:
             close()
             wanted = [execution.fills.record(row, execution.orders, session.day) for row in range(len(execution.fills))]
-            found = venue.fills[seen:]
+            found = venue.account.fills[seen:]
             assert sorted(map(told, wanted)) == sorted(map(told_there, found))
             fees = int(execution.commission.sum() + execution.regulatory.sum())
             assert sum((fill.commission + fill.regulatory for fill in found), Decimal(0)) * 100 == fees
             seen += len(found)
-            assert venue.cash == inside.cash(), session.day
-            assert venue.positions() == inside.positions(), session.day
+            assert venue.account.cash == inside.cash(), session.day
+            assert venue.account.positions() == inside.positions(), session.day
             record = account.settle(session, execution)
         else:
             account.observe(session)

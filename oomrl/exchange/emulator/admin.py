@@ -126,5 +126,18 @@ def books(venue: Venue) -> dict[str, Any]:
     }
 
 
-_ORDER = ("id", "client_order_id", "symbol", "side", "type", "time_in_force", "status", "filled_qty", "replaces")
-_ORDER += ("replaced_by", "limit_price", "stop_price", "created_at")
+_ORDER = (
+    "id",
+    "client_order_id",
+    "symbol",
+    "side",
+    "type",
+    "time_in_force",
+    "status",
+    "filled_qty",
+    "replaces",
+    "replaced_by",
+    "limit_price",
+    "stop_price",
+    "created_at",
+)

@@ -160,7 +160,7 @@ def reset_connection(request: Request) -> Response:
 def _altered(response: Response, fault: Fault) -> Response:
     """Return a JSON answer with one field changed; of a list the first entry's."""
     try:
-        body = json.loads(response.body)
+        body = json.loads(bytes(response.body))
     except ValueError:
         return response
     entry = body[0] if isinstance(body, list) and body else body

@@ -8,10 +8,11 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
+from oomrl.calendar import Hours
 from oomrl.domain.trading import Side
 from oomrl.exchange.emulator import statements
 from oomrl.exchange.emulator.asking import Query, bad, choice, day, flag, instant, whole, words
-from oomrl.exchange.emulator.hours import NEW_YORK, Hours, at
+from oomrl.exchange.emulator.hours import NEW_YORK, at
 from oomrl.exchange.emulator.orders import Force, Kind, PaperOrder, Ticket, asset_id
 from oomrl.exchange.emulator.refusals import Refusal, invalid, not_found, unprocessable
 from oomrl.exchange.emulator.tickets import changes_of, number, ticket_of

@@ -135,20 +135,17 @@ class Venue:
 
     def _morning(self) -> None:
         """Begin a session: splits and dividends, for the account and for the orders that wait."""
-        session = self._coming
+        session, account = self._coming, self.account
         assert session is not None
         self.board.begin(session)
-        self.account.day_start_shares = self.account.positions()
-        self.account.act(self.account.core.begin(session))
+        account.act(account.core.begin(session))
+        account.day_start_shares = account.positions()
         if self.terms.rules.applies_splits and (session["split"] != 1.0).any():
-            for order in list(self.account.working.values()):
+            for order in list(account.working.values()):
                 row = self.board.row.get(order.symbol)
                 ratio = float(session["split"][row]) if row is not None else 1.0
                 if ratio != 1.0:
                     self._restate(order, ratio)
-        self.account.day_start_shares = {
-            name: self.account.positions().get(name, Decimal(0)) for name in self.account.day_start_shares
-        }
 
     def _restate(self, order: PaperOrder, ratio: float) -> None:
         """Restate an order after a split: whole shares towards zero, prices by the ratio, as the engine does."""

@@ -72,7 +72,7 @@ class MarketData:
             if unit in ("Min", "T", "Hour", "H"):
                 source = self._point_bars(symbol, share, asked, end)
             else:
-                source = _grouped(self._daily_bars(symbol, kinds, share), unit, count)
+                source = _grouped(self._daily_bars(symbol, kinds, share, end), unit, count)
             for instant, bar in source:
                 if (asked.start is None or instant >= asked.start) and instant <= end:
                     yield instant, bar
@@ -118,7 +118,7 @@ class MarketData:
         found, share = self._last_print(symbol), self._latest_share(feed)
         if found is None:
             return None
-        days = [bar for _, bar in self._daily_bars(symbol, frozenset({"raw"}), share, last=2)]
+        days = [bar for _, bar in self._daily_bars(symbol, frozenset({"raw"}), share, self.venue.now, last=2)]
         shot = {
             "latestTrade": _trade(found, share),
             "latestQuote": self._quote(found, share),
@@ -247,9 +247,9 @@ class MarketData:
             yield found.at, _point_bar(found, share)
 
     def _daily_bars(
-        self, symbol: str, kinds: frozenset[str], share: float, last: int | None = None
+        self, symbol: str, kinds: frozenset[str], share: float, until: datetime, last: int | None = None
     ) -> Iterator[tuple[datetime, dict[str, Any]]]:
-        """Yield (midnight in New York, bar) of each session, the running one as far as it went."""
+        """Yield (midnight in New York, bar) of each session; the newest as far as it had gone at `until`."""
         venue = self.venue
         board, number = venue.board, venue.board.index.get(symbol)
         if number is None:
@@ -260,11 +260,24 @@ class MarketData:
         rows = np.flatnonzero(~np.isnan(columns["close"]))
         for row in rows[-last:] if last else rows:
             bar = [float(columns[column][row]) for column in ("open", "high", "low", "close", "volume")]
-            if row == board.closed:
-                seen = _path(bar)[: board.point + 1]
-                bar = [seen[0], max(seen), min(seen), seen[-1], bar[4] * (board.point + 1) // 4]
+            points = self._visible(int(row), until)
+            if not points:
+                continue
+            if points < 4:
+                seen = _path(bar)[:points]
+                bar = [seen[0], max(seen), min(seen), seen[-1], bar[4] * points // 4]
             midnight = at(venue.tape.days[row], time(0))
             yield midnight, _bar(midnight, bar, float(factor[row]), share * float(shares[row]))
+
+    def _visible(self, row: int, until: datetime) -> int:
+        """Return how many points of a session's path had been reached at an instant."""
+        board = self.venue.board
+        if row < board.closed - 1:
+            return 4
+        hours = self.venue.hours.session(self.venue.tape.days[row])
+        assert hours is not None
+        reached = 4 if row < board.closed else board.point + 1
+        return min(reached, sum(instant <= until for instant in points_of(hours)))
 
     def _paged(self, asked: Range, key: str, rows: Any) -> dict[str, Any]:
         """Return one page: `limit` rows over all symbols, sorted by symbol and then by time."""

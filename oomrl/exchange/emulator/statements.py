@@ -233,7 +233,12 @@ def history(
         today = venue.board.today
         if today is not None:
             marks = [mark for mark in marks if mark[1] != today]
-    earlier = [equity for at, _, equity in venue.account.marks if marks and at < marks[0][0]]
+    first = marks[0] if marks else None
+    earlier = [
+        equity
+        for at, day, equity in venue.account.marks
+        if first is not None and (day < first[1] if timeframe == "1D" else at < first[0])
+    ]
     base = earlier[-1] if earlier else venue.account.opening_cash
     profits = [equity - base for _, _, equity in marks]
     midnight = [

@@ -136,11 +136,19 @@ def named(values: Any) -> Any:
     return out
 
 
+def clear(exchange: Running) -> None:
+    """Let the account trade, with money and without open orders."""
+    httpx.patch(f"{exchange.url}/v2/account/configurations", json={"suspend_trade": False}, headers=KEYS)
+    httpx.delete(f"{exchange.url}/v2/orders", headers=KEYS)
+    httpx.post(f"{exchange.url}/admin/deposit", json={"amount": "100000"})
+
+
 def resting_order(exchange: Running) -> str:
     """Return the id of an open order that will not fill."""
     venue = exchange.exchange.venue
     found = next((order.id for order in venue.account.working.values() if order.open), None)
     if found is None:
+        clear(exchange)
         order = {"symbol": "N002", "side": "buy", "type": "limit", "time_in_force": "gtc", "qty": "2"}
         response = httpx.post(f"{exchange.url}/v2/orders", json={**order, "limit_price": "0.5"}, headers=KEYS)
         found = response.raise_for_status().json()["id"]
@@ -154,12 +162,10 @@ def obeys(case: Any, exchange: Running) -> None:
     if "order_id" in parameters and sum(map(ord, str(parameters["order_id"]))) % 3:
         parameters["order_id"] = resting_order(exchange)
     if "/positions" in case.path and len(venue.account.positions()) < len(SYMBOLS):
-        httpx.patch(f"{exchange.url}/v2/account/configurations", json={"suspend_trade": False}, headers=KEYS)
-        httpx.delete(f"{exchange.url}/v2/orders", headers=KEYS)
+        clear(exchange)
         for symbol in SYMBOLS:
             order = {"symbol": symbol, "side": "buy", "type": "market", "time_in_force": "day", "qty": "50"}
             httpx.post(f"{exchange.url}/v2/orders", json=order, headers=KEYS).raise_for_status()
-        httpx.post(f"{exchange.url}/admin/deposit", json={"amount": "1000"})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         response = case.call(base_url=exchange.url, headers=KEYS)

@@ -15,7 +15,6 @@ from oomrl.domain.account import SessionRecord
 from oomrl.domain.attribution import ORDER_PARTS, PARTS
 from oomrl.domain.causes import NameRecord, Role, Site
 from oomrl.domain.diagnostic import LogLine, Shortfall
-from oomrl.domain.market import Floats, Ints
 from oomrl.domain.observed import Bar
 from oomrl.domain.shortfall import shortfall
 from oomrl.domain.signal import Declared, SignalFacts, growth_of, signal_facts
@@ -53,6 +52,8 @@ def names_of(window: Sequence[SessionRecord], symbols: Sequence[str]) -> list[Na
     for record in window:
         by_name = record.decomposition.by_name
         parts[:, : by_name.shape[1]] += by_name
+        held = record.shares * record.bar.close[: len(record.shares)] / max(float(record.equity), 0.01)
+        np.maximum.at(weight, np.arange(len(held)), np.clip(np.nan_to_num(held), 0.0, 1.0))
         batch, fills = record.execution.orders, record.execution.fills
         if not len(batch):
             continue
@@ -63,7 +64,6 @@ def names_of(window: Sequence[SessionRecord], symbols: Sequence[str]) -> list[Na
         np.add.at(orders, rows, 1)
         np.add.at(unfilled, rows, np.abs(record.execution.unfilled) * close)
         np.add.at(traded, rows[fills.order], np.abs(fills.cents) / 100)
-        np.maximum.at(weight, rows, _filled_weight(record, batch.shares, rows))
     active = np.flatnonzero((parts != 0).any(axis=0) | (orders > 0))
     return [
         NameRecord(
@@ -77,13 +77,6 @@ def names_of(window: Sequence[SessionRecord], symbols: Sequence[str]) -> list[Na
         )
         for n in active
     ]
-
-
-def _filled_weight(record: SessionRecord, shares: Floats, rows: Ints) -> Floats:
-    """Return what each buy came to as a share of equity: a lower bound of the weight held."""
-    equity = max(float(record.equity), 0.01)
-    value: Floats = np.maximum(shares, 0.0) * record.bar.close[rows] / equity
-    return np.minimum(value, 1.0)
 
 
 def shortfall_of(window: Sequence[SessionRecord]) -> Shortfall:

@@ -213,7 +213,7 @@ def rank(
     found = [
         *_failure(loss, window),
         *_friction(lost, names, rates, facts, references),
-        *_selection(lost, trust, names, facts, references),
+        *_selection(lost, trust, names, rates, facts, references),
         *_plain(loss, lost, trust),
     ]
     total = sum(lost.values())
@@ -247,6 +247,10 @@ def rank(
     )
 
 
+#: Standard errors that a mean of the window must exceed to count at all. James and Stein have 1; a loss window is
+#: chosen because it lost, which inflates the t of whatever lost in it.
+SELECTED = 2.0
+
 #: Causes that are only named where they are proven; they rank first even where they lost nothing yet.
 _PROVEN = {CauseCode.STRATEGY_FAILURE, CauseCode.WRONG_SIGN, CauseCode.STALE_SIGNAL}
 
@@ -254,14 +258,14 @@ _Found = tuple[CauseCode, float, float, str]
 
 
 def _trust(window: Sequence[float], records: Sequence[float]) -> float:
-    """Return max(0, 1 - 1/t^2) of a part's mean in the window."""
+    """Return max(0, 1 - (SELECTED/t)^2) of a part's mean in the window."""
     sample = window if len(window) >= FEW_SESSIONS else records
     deviation = float(np.std(sample, ddof=1)) if len(sample) > 1 else 0.0
     mean = float(np.mean(window))
     if deviation <= 0:
         return 1.0 if mean else 0.0
     t = mean / (deviation / np.sqrt(len(window)))
-    return max(0.0, 1.0 - 1.0 / t**2) if t else 0.0
+    return max(0.0, 1.0 - (SELECTED / t) ** 2) if t else 0.0
 
 
 def _failure(loss: Loss, window: Sequence[DayRecord]) -> list[_Found]:
@@ -296,7 +300,7 @@ def _friction(
             f"{blind / rates.equity:.2%} of equity",
         )
     ]
-    rest = sum(lost[name] for name in FRICTION) - thin_impact
+    rest = sum(lost[name] for name in FRICTION) - thin_impact - _crowded(lost, names, references)
     rest_bps = rest / rates.traded * 1e4 if rates.traded > 0 else 0.0
     excess = rest_bps - facts.assumed_friction_bps
     decayed = rest * excess / rest_bps if excess > references.excess_bps * facts.assumed_friction_bps else 0.0
@@ -337,6 +341,7 @@ def _selection(
     lost: Mapping[str, float],
     trust: Mapping[str, float],
     names: Sequence[NameRecord],
+    rates: Figures,
     facts: StrategyFacts,
     references: References,
 ) -> list[_Found]:
@@ -344,13 +349,15 @@ def _selection(
     large = [name for name in names if name.weight > references.weight and name.parts.get("selection", 0.0) < 0]
     excess = sum(-name.parts["selection"] * (1.0 - references.weight / name.weight) for name in large)
     concentrated = _within(lost["selection"], excess)
-    top = max((name.weight for name in large), default=0.0)
+    crowded = _crowded(lost, names, references)
+    top = max((name.weight for name in names), default=0.0)
     found: list[_Found] = [
         (
             CauseCode.CONCENTRATION,
-            concentrated,
-            concentrated,
-            f"{len(large)} losing names were held above {references.weight:.0%} of equity, the largest at {top:.0%}",
+            concentrated + crowded,
+            concentrated + crowded,
+            f"{len(large)} losing names were held above {references.weight:.0%} of equity, the largest at {top:.0%}; "
+            f"impact that smaller positions would not have had cost {crowded / rates.equity:.2%} of equity",
         )
     ]
     rest = lost["selection"] - concentrated
@@ -384,6 +391,14 @@ def _signal(facts: StrategyFacts, references: References) -> tuple[CauseCode, bo
     if signal.agreement.value <= -references.signal_share and signal.agreement.t <= -bound:
         evidence = f"Weights stand against the declared signal (rank correlation {signal.agreement.value:+.2f})"
         return CauseCode.WRONG_SIGN, True, f"{evidence} in {signal.decisions} decisions"
+    late = signal.lag > 0 and signal.lag_gain.t >= bound
+    if late and signal.fit_by_lag[signal.lag] >= references.signal_share:
+        evidence = (
+            f"Weights follow the signal of {signal.lag} sessions before the decision (rank correlation "
+            f"{signal.fit_by_lag[signal.lag]:+.3f}) rather than that day's ({signal.fit_by_lag[0]:+.3f}), "
+            f"t {signal.lag_gain.t:.1f} over {signal.decisions} decisions"
+        )
+        return CauseCode.STALE_SIGNAL, True, evidence
     largest = max((abs(mean.value) for mean in signal.factors.values()), default=0.0)
     declared = {name: _weight(facts, name) for name in signal.factors}
     heaviest = max(declared.values(), default=0.0)
@@ -397,13 +412,6 @@ def _signal(facts: StrategyFacts, references: References) -> tuple[CauseCode, bo
         if followed and mean.value <= -references.signal_share * leading and mean.t <= -bound:
             evidence = f"Weights fall where {name.replace('_', ' ')} rises (coefficient {mean.value:+.2f}"
             return CauseCode.WRONG_SIGN, True, f"{evidence}, t {mean.t:.1f}, {signal.decisions} decisions)"
-    if followed and signal.lag > 0 and signal.lag_gain.t >= bound:
-        evidence = (
-            f"Weights follow the signal of {signal.lag} sessions before the decision (rank correlation "
-            f"{signal.fit_by_lag[signal.lag]:+.3f}) rather than that day's ({signal.fit_by_lag[0]:+.3f}), "
-            f"t {signal.lag_gain.t:.1f} over {signal.decisions} decisions"
-        )
-        return CauseCode.STALE_SIGNAL, True, evidence
     for name, mean in signal.factors.items():
         if leading > 0 and mean.value < references.signal_share * leading and mean.t < bound:
             ignored = f"; weights barely follow {name.replace('_', ' ')} (coefficient {mean.value:+.2f})"
@@ -451,6 +459,20 @@ def _plain(loss: Loss, lost: Mapping[str, float], trust: Mapping[str, float]) ->
             f"The market fell and the account with it, over {loss.sessions} sessions",
         ),
     ]
+
+
+def _crowded(lost: Mapping[str, float], names: Sequence[NameRecord], references: References) -> float:
+    """Return the impact that positions above the reference weight had beyond what positions of that weight have.
+
+    Impact grows with the 3/2 power of size, so k positions in one cost sqrt(k) times what k cost. Names that asked for
+    much of the volume are the business of liquidity.
+    """
+    excess = sum(
+        max(-name.parts.get("impact", 0.0), 0.0) * (1.0 - (references.weight / name.weight) ** 0.5)
+        for name in names
+        if name.weight > references.weight and name.participation <= references.participation
+    )
+    return _within(lost["impact"], excess)
 
 
 def _within(total: float, part: float) -> float:

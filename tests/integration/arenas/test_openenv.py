@@ -23,14 +23,21 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::U
 
 import httpx  # noqa: E402
 import uvicorn  # noqa: E402
+import yaml  # noqa: E402
 from openenv.core.env_server.mcp_types import CallToolAction  # noqa: E402
 from openenv.core.mcp_client import MCPToolClient  # noqa: E402
 
 from oomrl.arenas.engine import Arena, Json, canonical  # noqa: E402
 from oomrl.arenas.faces.openenv_client import ArenaClient  # noqa: E402
 from oomrl.arenas.faces.openenv_models import ArenaAction  # noqa: E402
-from oomrl.arenas.faces.openenv_server import ArenaEnvironment, ArenaToolEnvironment, make_app  # noqa: E402
+from oomrl.arenas.faces.openenv_server import (  # noqa: E402
+    TASKS_A_SPLIT,
+    ArenaEnvironment,
+    ArenaToolEnvironment,
+    make_app,
+)
 from oomrl.arenas.registry import find  # noqa: E402
+from oomrl.arenas.semantic import FLOOR_MARGIN, ORACLE_TOLERANCE  # noqa: E402
 from oomrl.errors import Mistake  # noqa: E402
 
 ARENAS = ("committee", "organization", "research")
@@ -236,6 +243,20 @@ def test_the_task_api_lists_tasks_and_seeds(name: str) -> None:
     by_index = environment.reset(split="train", index=5)
     by_seed = environment_of(name).reset(seed=first["seed"], task=first["task"])
     assert by_index.data == by_seed.data
+
+
+@pytest.mark.parametrize("name", ARENAS)
+def test_the_manifest_says_what_the_arena_is(name: str) -> None:
+    arena = find(name)
+    folder = Path(sys.modules["oomrl.arenas.registry"].__file__ or "").parent / name
+    told = yaml.safe_load((folder / "openenv.yaml").read_text())
+    promised, able = told["validation"]["reward"], told["validation"]["capabilities"]
+    assert (told["name"], told["version"]) == (arena.name, arena.version)
+    assert tuple(promised["range"]) == arena.make().reward_range
+    assert (promised["oracle_tolerance"], promised["floor_margin"]) == (ORACLE_TOLERANCE, FLOOR_MARGIN)
+    assert set(able["declared_tools"]) == {schema["name"] for schema in arena.tool_schemas}
+    assert able["declared_task_count"] == dict.fromkeys(("train", "held_out"), TASKS_A_SPLIT * len(arena.tasks))
+    assert (folder / able["canaries"]).is_file() and (folder / able["oracle"]["location"]).is_file()
 
 
 @pytest.mark.parametrize("name", ARENAS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -150,7 +150,7 @@ class Arena:
     The scores must be ordered: max(random, probes) < heuristic < oracle. Where `mcp_tools` is set an action
     is {"tool", "arguments"} and `tool_schemas` holds {"name", "description", "parameters"} of every tool. Where
     `seats` are named, each is played by an agent of its own. `watch` names figures of an observation that a page
-    charts, as paths.
+    charts, as paths; `habits` measures how an agent plays from the records of its episodes' logs.
     """
 
     name: str
@@ -168,6 +168,7 @@ class Arena:
     tool_schemas: tuple[Json, ...] = ()
     seats: Mapping[str, Seat] = field(default_factory=dict)
     watch: tuple[str, ...] = ()
+    habits: Callable[[Sequence[Sequence[Json]]], Json] | None = None
 
     def seeds(self, split: str, count: int) -> list[int]:
         """Return the first `count` seeds of a split: `train` from 0, `held_out` from 1,000,000."""

@@ -142,6 +142,7 @@ def leaderboard_page(runs: Sequence[Json], certificates: Iterable[Json] = ()) ->
                 f'<td{failed}>{run["failures"]}</td><td class="n">{run["refused"]}</td></tr>'
             )
         body.append("</table>")
+        body.append(_habits([run for run in rows if run.get("habits")]))
     shown = [certificate["body"] for certificate in certificates]
     if shown:
         body.append("<h2>Certificates</h2><table><tr><th>model</th><th>qualified</th><th>above the heuristic by</th>")
@@ -153,6 +154,39 @@ def leaderboard_page(runs: Sequence[Json], certificates: Iterable[Json] = ()) ->
             body.append(f"<td>{escape(str(item['expires'])[:10])}</td></tr>")
         body.append("</table>")
     return _page("Arenas: leaderboard", "".join(body), "")
+
+
+def _habits(runs: Sequence[Json]) -> str:
+    """Return how agents search, what thinking buys them and what they do after losses, as one table."""
+    if not runs:
+        return ""
+    rows = []
+    for run in runs:
+        search, effort, after = (run["habits"].get(name) for name in ("search", "effort", "after_losses"))
+        cells = [f"{search[name]:.2f}" for name in ("tries", "breadth", "depth")] if search else ["-"] * 3
+        related = "-"
+        if effort:
+            related = (
+                f"{effort['rank_correlation']:+.2f} ({effort['interval'][0]:+.2f} to {effort['interval'][1]:+.2f})"
+            )
+        cells += [related, str(after["losses"]) if after else "-"]
+        for name in ("stopped", "repeated", "smarter", "elsewhere"):
+            cells.append("-" if not after or after[name] is None else f"{after[name]:.0%}")
+        numbers = "".join(f'<td class="n">{cell}</td>' for cell in cells)
+        rows.append(f"<tr><td>{escape(run['agent'])}</td>{numbers}</tr>")
+    names = (
+        "tries",
+        "breadth",
+        "depth",
+        "score against tokens",
+        "losses",
+        "stopped",
+        "repeated",
+        "smarter",
+        "elsewhere",
+    )
+    head = "".join(f'<th class="n">{name}</th>' for name in names)
+    return f"<h3>Habits</h3><table><tr><th>agent</th>{head}</tr>{''.join(rows)}</table>"
 
 
 def _page(title: str, body: str, script: str) -> str:

@@ -44,6 +44,7 @@ class ArenaResult:
     failures: int
     refused: int
     heads: tuple[str, ...]
+    habits: Json | None = None
 
     @property
     def qualified(self) -> bool:
@@ -63,6 +64,7 @@ class ArenaResult:
             "failures": self.failures,
             "refused": self.refused,
             "heads": list(self.heads),
+            "habits": self.habits,
             "qualified": self.qualified,
         }
 
@@ -99,6 +101,7 @@ def measure(
                 of_agent.failures(),
                 sum(episode.refused for episode in of_agent.episodes),
                 tuple(episode.log.head for episode in of_agent.episodes),
+                of_agent.habits,
             )
         )
     return results

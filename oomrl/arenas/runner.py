@@ -30,6 +30,7 @@ class Run:
     seeds: tuple[int, ...]
     tasks: tuple[str, ...]
     episodes: tuple[Episode, ...] = field(repr=False)
+    habits: Json | None = None
 
     def by_seed(self) -> list[float]:
         """Return the mean score over tasks for each seed, in the order of the seeds."""
@@ -60,6 +61,7 @@ class Run:
             "by_task": by_task,
             "failures": self.failures(),
             "refused": sum(episode.refused for episode in self.episodes),
+            "habits": self.habits,
             "episodes": [episode.to_json() for episode in self.episodes],
         }
 
@@ -132,7 +134,8 @@ def run(
                 (logs / f"{file_name(episode)}.jsonl").write_text(episode.log.text(), encoding="utf-8")
             if on_episode is not None:
                 on_episode(episode)
-    return Run(arena.name, arena.version, agent.name, tuple(seeds), chosen, tuple(episodes))
+    habits = arena.habits([episode.log.records() for episode in episodes]) if arena.habits else None
+    return Run(arena.name, arena.version, agent.name, tuple(seeds), chosen, tuple(episodes), habits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from oomrl.arenas.engine import Arena, Json, Task
 from oomrl.arenas.research.agents import POLICIES
+from oomrl.arenas.research.behaviour import summary_of_logs
 from oomrl.arenas.research.engine import DESKS, MAX_STEPS, ResearchEngine
 from oomrl.arenas.research.laboratory import ReferenceLaboratory
 from oomrl.arenas.research.probes import PROBES
@@ -92,6 +93,7 @@ def arena_of(name: str, tasks: Iterable[str]) -> Arena:
         score_range=(-1.0, 1.0),
         limits=LIMITS,
         watch=("attempts_left", "errors_left"),
+        habits=summary_of_logs,
         mcp_tools=True,
         tool_schemas=tool_schemas(),
     )

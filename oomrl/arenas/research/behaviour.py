@@ -190,6 +190,11 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     return (np.searchsorted(order, values, "left") + np.searchsorted(order, values, "right") - 1) / 2.0
 
 
+def summary_of_logs(logs: Sequence[Sequence[Mapping[str, Any]]]) -> Json:
+    """Return the three habits of one model from the records of its episodes' logs."""
+    return summary([habits_of_log(records) for records in logs])
+
+
 def summary(episodes: Sequence[Habits]) -> Json:
     """Return the three habits of one model over its episodes, as plain JSON values."""
     if not episodes:

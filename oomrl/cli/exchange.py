@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import date, datetime
 from decimal import Decimal
@@ -87,7 +88,8 @@ def serve(
             f"Tape {market.name}, {_span(first or market.days[0], market.days[-1])}, speed {speed}. Ctrl-C ends."
         )
 
-    run(market, settings, announce)
+    with contextlib.suppress(KeyboardInterrupt):
+        run(market, settings, announce)
 
 
 def _span(first: date, last: date) -> str:

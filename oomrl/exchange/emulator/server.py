@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from oomrl.errors import Mistake
 from oomrl.exchange.emulator.app import Exchange
 from oomrl.exchange.emulator.clock import VirtualClock, rate_of
 from oomrl.exchange.emulator.faults import Faults
@@ -100,7 +101,13 @@ def _listening(port: int) -> socket.socket:
     # Named TCP, so that asyncio turns off the delay of small answers.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((LOOPBACK, port))
+    try:
+        listening.bind((LOOPBACK, port))
+    except OSError as error:
+        listening.close()
+        raise Mistake(
+            f"Expected port {port} on {LOOPBACK} to be free: {error.strerror}. Name another --port."
+        ) from error
     listening.listen(128)
     return listening
 

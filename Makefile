@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 SEED ?= 7
 
-.PHONY: setup demo test lint promotion causes models lock clean
+.PHONY: setup demo test lint contract promotion causes models lock clean
 
 setup: .venv/ready .venv-worker/ready .venv-gate/ready
 
@@ -89,6 +89,10 @@ train-check:
 # Takes no tape: it makes its own market, and an exchange that goes wrong at random.
 crash: setup
 	$(campaign)
+
+# The exchange emulator against Alpaca's own OpenAPI files, N requests an endpoint.
+contract: setup
+	EMULATOR_EXAMPLES=$(or $(N),200) $(PY) -m pytest tests/integration/exchange/test_contract.py --hypothesis-seed=$(SEED)
 
 # Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
 lock:

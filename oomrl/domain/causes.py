@@ -32,11 +32,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from statistics import NormalDist
 
 import numpy as np
 
 from oomrl.domain.loss import FRICTION, PARTS, SESSIONS_A_YEAR, DayRecord, Loss
 from oomrl.domain.signal import SignalFacts
+from oomrl.domain.student import upper_p
 
 #: Below this many sessions a window says too little of its own deviation.
 FEW_SESSIONS = 10
@@ -380,43 +382,46 @@ def _selection(
 def _signal(facts: StrategyFacts, references: References) -> tuple[CauseCode, bool, str]:
     """Say what the decisions prove of the signal; without proof the names were merely wrong.
 
-    A factor is called turned round only where the one with the largest declared weight is followed: weights that ignore
-    it follow another signal, whose chance likeness to a declared factor proves nothing of that factor's sign.
+    A factor is called turned round only where weights do not ignore the one with the largest declared weight: weights
+    that ignore it follow another signal, whose chance likeness to a declared factor proves nothing of that one's sign.
     """
     merely = CauseCode.WRONG_SIGNAL, False, "The chosen names did worse than the market explains"
     signal = facts.signal
     if signal is None:
         return merely
-    bound = references.signal_t
-    if signal.agreement.value <= -references.signal_share and signal.agreement.t <= -bound:
+    share, n = references.signal_share, signal.decisions
+    if signal.agreement.value <= -share and _sure(-signal.agreement.t, n, references):
         evidence = f"Weights stand against the declared signal (rank correlation {signal.agreement.value:+.2f})"
-        return CauseCode.WRONG_SIGN, True, f"{evidence} in {signal.decisions} decisions"
-    late = signal.lag > 0 and signal.lag_gain.t >= bound
-    if late and signal.fit_by_lag[signal.lag] >= references.signal_share:
+        return CauseCode.WRONG_SIGN, True, f"{evidence} in {n} decisions"
+    declared = {name: _weight(facts, name) for name in signal.factors}
+    heaviest = max(declared.values(), default=0.0)
+    largest = max((abs(mean.value) for mean in signal.factors.values()), default=0.0)
+    leading = max((mean.value for mean in signal.factors.values()), default=0.0)
+    heeded = any(
+        abs(mean.value) >= share * largest for name, mean in signal.factors.items() if declared[name] >= heaviest
+    )
+    for name, mean in sorted(signal.factors.items(), key=lambda item: item[1].value):
+        if heeded and leading > 0 and mean.value <= -share * leading and _sure(-mean.t, n, references):
+            evidence = f"Weights fall where {name.replace('_', ' ')} rises (coefficient {mean.value:+.2f}"
+            return CauseCode.WRONG_SIGN, True, f"{evidence}, t {mean.t:.1f}, {n} decisions)"
+    late = signal.lag > 0 and _sure(signal.lag_gain.t, n, references)
+    if late and signal.fit_by_lag[signal.lag] >= share:
         evidence = (
             f"Weights follow the signal of {signal.lag} sessions before the decision (rank correlation "
             f"{signal.fit_by_lag[signal.lag]:+.3f}) rather than that day's ({signal.fit_by_lag[0]:+.3f}), "
-            f"t {signal.lag_gain.t:.1f} over {signal.decisions} decisions"
+            f"t {signal.lag_gain.t:.1f} over {n} decisions"
         )
         return CauseCode.STALE_SIGNAL, True, evidence
-    largest = max((abs(mean.value) for mean in signal.factors.values()), default=0.0)
-    declared = {name: _weight(facts, name) for name in signal.factors}
-    heaviest = max(declared.values(), default=0.0)
-    followed = any(
-        mean.value >= references.signal_share * largest
-        for name, mean in signal.factors.items()
-        if declared[name] >= heaviest
-    )
-    leading = max((mean.value for mean in signal.factors.values()), default=0.0)
-    for name, mean in sorted(signal.factors.items(), key=lambda item: item[1].value):
-        if followed and mean.value <= -references.signal_share * leading and mean.t <= -bound:
-            evidence = f"Weights fall where {name.replace('_', ' ')} rises (coefficient {mean.value:+.2f}"
-            return CauseCode.WRONG_SIGN, True, f"{evidence}, t {mean.t:.1f}, {signal.decisions} decisions)"
     for name, mean in signal.factors.items():
-        if leading > 0 and mean.value < references.signal_share * leading and mean.t < bound:
+        if leading > 0 and mean.value < share * leading and not _sure(mean.t, n, references):
             ignored = f"; weights barely follow {name.replace('_', ' ')} (coefficient {mean.value:+.2f})"
             return CauseCode.WRONG_SIGNAL, False, merely[2] + ignored
     return merely
+
+
+def _sure(t: float, decisions: int, references: References) -> bool:
+    """Say whether a t of so many decisions is as rare as `signal_t` is of endlessly many (Student's t)."""
+    return decisions > 1 and t > 0 and upper_p(t, decisions - 1) <= 1.0 - NormalDist().cdf(references.signal_t)
 
 
 def _weight(facts: StrategyFacts, factor: str) -> float:

@@ -18,7 +18,7 @@ from oomrl.domain.market import Bools, Floats, padded
 #: Sessions before the decision that are tried, fewest names and decisions for a figure.
 LAGS = 5
 LEAST_NAMES = 8
-LEAST_DECISIONS = 8
+LEAST_DECISIONS = 3
 FACTORS = ("momentum", "low_volatility", "reversal")
 
 

@@ -62,7 +62,7 @@ def test_a_factor_that_is_turned_round_has_a_negative_coefficient(
 
 
 def test_few_decisions_names_or_sessions_prove_nothing() -> None:
-    assert signal_facts(decided()[:5], GROWTH, DECLARED) is None
+    assert signal_facts(decided()[:2], GROWTH, DECLARED) is None
     assert signal_facts([(t, w[:5]) for t, w in decided()], GROWTH[:, :5], DECLARED) is None
     assert signal_facts([(t - 70, w) for t, w in decided()][:9], GROWTH, DECLARED) is None
     assert signal_facts([(t, np.full(40, 0.02)) for t, _ in decided()], GROWTH, DECLARED) is None

@@ -83,9 +83,19 @@ def save(state: Path, certificate: Json) -> Path:
     return path
 
 
-def all_of(state: Path) -> list[Json]:
-    """Return every certificate of a state directory that can be read, valid or not."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((state / FOLDER).glob("*.json"))]
+def bodies_of(state: Path) -> list[tuple[str, Json | None]]:
+    """Return file name and body of every certificate, valid or not; None where a file is no certificate."""
+    found: list[tuple[str, Json | None]] = []
+    for path in sorted((state / FOLDER).glob("*.json")):
+        try:
+            certificate = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, OSError):
+            certificate = None
+        body = certificate.get("body") if isinstance(certificate, dict) else None
+        found.append(
+            (path.name, body if isinstance(body, dict) and {"model", "arenas", "expires"} <= set(body) else None)
+        )
+    return found
 
 
 def standing(state: Path, subject: str, required: bool, now: datetime) -> Standing:

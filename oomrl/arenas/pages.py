@@ -120,8 +120,11 @@ def episode_page(log: EpisodeLog, watch: Sequence[str] = ()) -> str:
     return _page(title, "".join(body), _SCRIPT)
 
 
-def leaderboard_page(runs: Sequence[Json], certificates: Iterable[Json] = ()) -> str:
-    """Return a leaderboard of `Run.to_json()` records: agents by arena, best first, with intervals and failures."""
+def leaderboard_page(runs: Sequence[Json], certified: Sequence[Json] = ()) -> str:
+    """Return a leaderboard of `Run.to_json()` records: agents by arena, best first, with intervals and failures.
+
+    `certified` holds the bodies of certificates, which are shown below.
+    """
     body = ["<h1>Arenas: leaderboard</h1>"]
     body.append('<p class="dim">Scores are means over seeds of the mean over tasks, with 95 % intervals.</p>')
     for arena, version in dict.fromkeys((run["arena"], run["version"]) for run in runs):
@@ -143,11 +146,10 @@ def leaderboard_page(runs: Sequence[Json], certificates: Iterable[Json] = ()) ->
             )
         body.append("</table>")
         body.append(_habits([run for run in rows if run.get("habits")]))
-    shown = [certificate["body"] for certificate in certificates]
-    if shown:
+    if certified:
         body.append("<h2>Certificates</h2><table><tr><th>model</th><th>qualified</th><th>above the heuristic by</th>")
         body.append("<th>expires</th></tr>")
-        for item in shown:
+        for item in certified:
             verdict = "yes" if item["qualified"] else "no"
             gaps = ", ".join(f"{one['arena']} {one['difference']['mean']:+.3f}" for one in item["arenas"])
             body.append(f"<tr><td>{escape(str(item['model']))}</td><td>{verdict}</td><td>{escape(gaps)}</td>")

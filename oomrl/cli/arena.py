@@ -175,13 +175,14 @@ def replay_(logs: tuple[Path, ...], page: Path | None, as_json: bool) -> None:
 @click.option("--state", type=click.Path(path_type=Path), help="Also show the certificates of this state directory.")
 def leaderboard(runs: tuple[Path, ...], out: Path, state: Path | None) -> None:
     """Write a leaderboard page of runs: folders that `arena run --out` or `qualify` wrote, or their run.json files."""
-    from oomrl.arenas.certificates import all_of
+    from oomrl.arenas.certificates import bodies_of
 
     files = [path for given in runs for path in (sorted(given.rglob("run.json")) if given.is_dir() else [given])]
     if not files:
         raise Mistake("Expected folders with a run.json, were none: `oomrl arena run --out` writes one.")
     rows = [json.loads(path.read_text(encoding="utf-8")) for path in files]
-    out.write_text(pages.leaderboard_page(rows, all_of(state) if state else ()), encoding="utf-8")
+    certified = [body for _, body in bodies_of(state) if body is not None] if state else []
+    out.write_text(pages.leaderboard_page(rows, certified), encoding="utf-8")
     click.echo(f"Wrote {out}: {len(rows)} runs.")
 
 

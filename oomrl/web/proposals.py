@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse,
 from oomrl.adapters.changes import between
 from oomrl.adapters.desk import Case
 from oomrl.adapters.patches import result_of
+from oomrl.arenas.certificates import standing_of
 from oomrl.domain.people import Right
 from oomrl.domain.records import Act
 from oomrl.errors import Mistake
@@ -231,6 +232,7 @@ def _proposal(
             "head": site.chain.head(),
             "broken": site.chain.broken,
             "held": held,
+            "qualification": standing_of(site.state, site.settings.model_dump(mode="json"), site.now()),
             "attempts": site.settings.loop.attempts,
             "said_at": evidence.by_place(case.remarks),
             "where": (path, int(place) if place.isdecimal() else 0, "new"),

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from oomrl.adapters.database.store import Work
+from oomrl.arenas import certificates
 from oomrl.domain.ledger import Kind
 from oomrl.domain.records import StoredOrder
 from oomrl.errors import Mistake
@@ -308,31 +309,30 @@ def bills(site: Site, view: Work, asked: Asked) -> Table:
 
 
 def arenas(site: Site, view: Work, asked: Asked) -> Table:
-    """What the arenas say of each proposer: the certificates in the state directory."""
+    """What the arenas say of each proposer: the certificates in the state directory, and whether they count now."""
     rows = []
-    folder = site.state / "certificates"
-    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        try:
-            body = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError):
-            rows.append({"subject": path.name, "arena": "", "advantage": None, "expires": "", "note": "unreadable"})
+    for name, body in certificates.bodies_of(site.state):
+        if body is None:
+            rows.append({"subject": name, "counts": "unreadable"})
             continue
-        body = body.get("certificate", body) if isinstance(body, dict) else {}
-        for one in body.get("arenas", ()):
-            gap = one.get("difference", {})
+        standing = certificates.standing(site.state, body["model"], False, site.now())
+        for one in body["arenas"]:
+            gap = one["difference"]
             rows.append(
                 {
-                    "subject": str(body.get("subject", path.stem)),
-                    "arena": str(one.get("arena", "")),
-                    "advantage": gap.get("mean"),
-                    "low": gap.get("low"),
-                    "high": gap.get("high"),
-                    "expires": str(body.get("expires", ""))[:10],
+                    "subject": body["model"],
+                    "arena": one["arena"],
+                    "advantage": gap["mean"],
+                    "low": gap["low"],
+                    "high": gap["high"],
+                    "failures": one["failures"],
+                    "expires": body["expires"][:10],
+                    "counts": standing.refusal or "yes",
                 }
             )
     columns = (
         ("subject", "text"), ("arena", "text"), ("advantage", "number"), ("low", "number"), ("high", "number"),
-        ("expires", "text"),
+        ("failures", "number"), ("expires", "text"), ("counts", "text"),
     )  # fmt: skip
     note = "Advantage over the arena's heuristic, with its interval. `oomrl qualify` measures it."
     return Table("arenas", "Arenas", columns, rows, note=note)

@@ -206,7 +206,9 @@ def test_certificates_are_kept_by_subject_and_refused_in_one_line(
     path = certificates.save(tmp_path, qualification.certify(subject, whole, signer.sign, NOW))
     found = certificates.standing(tmp_path, subject, True, NOW)
     assert found.refusal == "Expected a certificate for every arena, was without research: run oomrl qualify"
+    assert certificates.bodies_of(tmp_path)[0][1]["model"] == subject
     path.write_text("{", encoding="utf-8")
+    assert certificates.bodies_of(tmp_path) == [(path.name, None)]
     assert "can be read" in certificates.standing(tmp_path, subject, True, NOW).refusal
     settings = {"loop": {"require_qualification": True}, "model": model}
     told = certificates.standing_of(tmp_path, settings, NOW)
@@ -271,7 +273,7 @@ def test_a_failed_episodes_page_says_so() -> None:
 def test_the_leaderboard_ranks_agents_and_shows_certificates() -> None:
     arena = find("committee")
     runs = [run(arena, Scripted(name), [1, 2], ["guided_allocation"]) for name in ("no_op", "oracle")]
-    page = leaderboard_page([one.to_json() for one in runs], [certificate("random")])
+    page = leaderboard_page([one.to_json() for one in runs], [certificate("random")["body"]])
     assert page.index("oracle") < page.index("no_op")
     assert "<td>random</td><td>no</td>" in page
 

@@ -94,6 +94,19 @@ crash: setup
 contract: setup
 	EMULATOR_EXAMPLES=$(or $(N),200) $(PY) -m pytest tests/integration/exchange/test_contract.py --hypothesis-seed=$(SEED)
 
+.PHONY: attack fuzz
+
+# The attack table: CORPUS is a folder of attacks, or of such folders; N limits how many, drawn by SEED.
+CORPUS ?= guardrails/attacks/corpus
+attack: setup
+	$(PY) -m guardrails attack --repo strategy_repo --policy strategy_repo/policy.toml --corpus $(CORPUS) --ablate \
+	  $(if $(N),--most $(N)) --seed $(SEED) --python .venv-gate/bin/python --worker-python .venv-worker/bin/python \
+	  --out build/campaigns/attack.json --table $(if $(N),build,docs)/attack-table.md
+
+# Damaged patches and spliced syntax trees.
+fuzz: setup
+	$(PY) -m guardrails.attacks.fuzz $(or $(N),1000000) --seed $(SEED) --out build/campaigns/fuzz.json
+
 # Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
 lock:
 	for pair in "pyproject.toml --extra dev:requirements.lock" "strategy_repo/requirements.in:strategy_repo/requirements.lock" "strategy_repo/requirements-test.in:strategy_repo/requirements-test.lock"; do \

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from guardrails.attacks import CorpusError, run_corpus
+from guardrails.attacks import CorpusError, campaign, read_corpus, sample
 from guardrails.attestation import VERDICT_PREDICATE, AttestationError, Head, Log, Signer, statement
 from guardrails.checks.codes import codes, explain
 from guardrails.environment import GateEnvironment
-from guardrails.gate import LAYERS, check
+from guardrails.gate import check
 from guardrails.policy import PolicyError, load_policy
 from guardrails.ro_lock import Anchors
 from guardrails.tree import Tree, TreeError
@@ -79,7 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     attack.add_argument("--corpus", type=Path, required=True, help="folder of folders with attack.toml, patch.diff")
     attack.add_argument("--python", type=Path, default=Path(sys.executable))
     attack.add_argument("--worker-python", type=Path)
-    attack.add_argument("--ablate", action="store_true", help="and again with each layer left out")
+    attack.add_argument("--ablate", action="store_true", help="and again without the layer that stopped it")
+    attack.add_argument("--most", type=int, help="so many, drawn by the seed evenly from all classes")
+    attack.add_argument("--seed", type=int, default=7)
+    attack.add_argument("--jobs", type=int, default=2)
+    attack.add_argument("--out", type=Path, help="write the figures here as JSON")
+    attack.add_argument("--table", type=Path, help="write the table here as Markdown")
     attack.add_argument("--json", action="store_true")
     attack.set_defaults(run=_attack)
     return parser
@@ -168,10 +173,25 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _attack(options: argparse.Namespace) -> int:
     tree, policy = Tree.read(options.repo), load_policy(options.policy)
-    ablate = sorted(LAYERS) if options.ablate else ()
-    report = run_corpus(options.corpus, tree, policy, _environment(options), ablate=ablate)
-    print(json.dumps(report, indent=2) if options.json else report["text"])
-    return REFUSED if report["succeeded"] else ALLOWED
+    attacks = list(read_corpus(options.corpus))
+    attacks = sample(attacks, options.most, options.seed) if options.most else attacks
+    figures = campaign.run(
+        attacks,
+        tree,
+        policy,
+        _environment(options),
+        seed=options.seed,
+        ablate=options.ablate,
+        jobs=options.jobs,
+        told=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    page, data = campaign.table(figures), json.dumps(figures, indent=2)
+    for place, text in ((options.table, page), (options.out, data + "\n")):
+        if place:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, "utf-8")
+    print(data if options.json else page)
+    return ALLOWED if figures["passed"] else REFUSED
 
 
 if __name__ == "__main__":

@@ -33,7 +33,14 @@ class Bench(Protocol):
         ...
 
     def mutants(
-        self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
+        self,
+        tree: Tree,
+        lines: Mapping[str, Collection[int]],
+        *,
+        seed: int,
+        most: int,
+        only: Sequence[str] = (),
+        numbers: Mapping[str, Collection[int]] | None = None,
     ) -> Sequence[tuple[Mutant, str]]:
         """Mutate these lines; return the mutants and how each ended: killed, crashed, survived or unreached."""
         ...

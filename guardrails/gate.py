@@ -20,7 +20,7 @@ from guardrails.acceptance import (
 from guardrails.bench import Bench, open_bench
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, build_index
-from guardrails.checks.named import function_lines, named_lines, skipped_bodies, statement_lines
+from guardrails.checks.named import function_lines, named_lines, number_lines, skipped_bodies, statement_lines
 from guardrails.checks.parameters import read_parameters
 from guardrails.checks.static import judge_static
 from guardrails.environment import GateEnvironment
@@ -37,6 +37,7 @@ from guardrails.runs import (
     judge_lock,
     judge_mutants,
     judge_new_tests,
+    judge_numbers,
     judge_pair,
     judge_probes,
     judge_profile,
@@ -343,9 +344,11 @@ class _Gate:
         rules, lines = self.policy.mutation, self.code_lines(function_lines)
         seed = seed_for(self.secret, self.seed, self.attempt, "mutants")
         shown = self.shown(self.tree())
-        tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most) if lines else ()
+        numbers = self.code_lines(number_lines)
+        tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most, numbers=numbers) if lines else ()
         self.measured["mutation"] = _mutation(tried, "no function of the package changed")
-        return judge_mutants([end for _, end in tried], rules.minimum), self.measured["mutation"]
+        found = judge_mutants([end for _, end in tried], rules.minimum)
+        return found + judge_numbers(tried, numbers), self.measured["mutation"]
 
     # -- new tests
 

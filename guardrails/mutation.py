@@ -23,6 +23,8 @@ OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
     ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
 }  # fmt: skip
+#: Kinds of mutants that change a number which stands in the source.
+NUMBERS = ("off by one", "constant", "named constant")
 CLAMPS = ("min", "max", "minimum", "maximum", "clip", "fmin", "fmax")
 
 
@@ -102,22 +104,38 @@ class _Probes(ast.NodeTransformer):
         return [_raise(number), statement]
 
 
-def mutants(tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int) -> tuple[list[Mutant], Tree]:
-    """Return up to `most` mutants of the given lines, drawn by the seed, and the tree in which all of them sleep."""
+def mutants(
+    tree: Tree,
+    lines: Mapping[str, Collection[int]],
+    *,
+    seed: int,
+    most: int,
+    numbers: Mapping[str, Collection[int]] | None = None,
+) -> tuple[list[Mutant], Tree]:
+    """Return up to `most` mutants of the given lines, drawn by the seed, and the tree in which all of them sleep.
+
+    Those that change a number on one of the lines of `numbers` are all among them, beyond `most` if need be.
+    """
     found: list[Mutant] = []
+    always: set[int] = set()
+    named = named_numbers(tree)
     for path in sorted(lines):
         if path.endswith(".py") and path in tree:
-            finder = _Mutator(path, lines[path], None, 0)
+            finder = _Mutator(path, lines[path], None, 0, named)
             finder.visit(ast.parse(tree[path]))
+            rows = (numbers or {}).get(path, ())
+            for at, mutant in enumerate(finder.found, len(found)):
+                always |= {at} if mutant.kind in NUMBERS and mutant.line in rows else set()
             found += finder.found
-    chosen = sorted(random.Random(seed).sample(range(len(found)), min(most, len(found))))
-    numbers = {place: number for number, place in enumerate(chosen)}
+    others = sorted(set(range(len(found))) - always)
+    chosen = sorted([*always, *random.Random(seed).sample(others, min(most, len(others)))])
+    places = {place: number for number, place in enumerate(chosen)}
     changed: dict[str, bytes | None] = {}
     at = 0
     for path in sorted(lines):
         if path.endswith(".py") and path in tree:
             module = ast.parse(tree[path])
-            planter = _Mutator(path, lines[path], numbers, at)
+            planter = _Mutator(path, lines[path], places, at, named)
             planter.visit(module)
             at += len(planter.found)
             _imports(module)
@@ -125,11 +143,45 @@ def mutants(tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most
     return [found[place] for place in chosen], tree.replace(changed)
 
 
+def named_numbers(tree: Tree) -> set[str]:
+    """Return the names under which numbers stand in modules, classes and parameters' defaults."""
+    found: set[str] = set()
+    for path, data in tree.items():
+        if not path.endswith(".py"):
+            continue
+        for node in ast.walk(ast.parse(data)):
+            if isinstance(node, ast.Module | ast.ClassDef):
+                found |= {name for part in node.body for name in _constants(part)}
+            elif isinstance(node, ast.arguments):
+                positional = [*node.posonlyargs, *node.args]
+                pairs = list(zip(reversed(positional), reversed(node.defaults), strict=False))
+                pairs += [(arg, value) for arg, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value]
+                found |= {arg.arg for arg, value in pairs if _holds_number(value)}
+    return found
+
+
+def _constants(node: ast.stmt) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    value = getattr(node, "value", None)
+    return [target.id for target in targets if isinstance(target, ast.Name) and value and _holds_number(value)]
+
+
+def _holds_number(node: ast.AST) -> bool:
+    return any(type(getattr(item, "value", None)) in (int, float) for item in ast.walk(node))
+
+
 class _Mutator(ast.NodeTransformer):
     """Find every mutant in the source's order; with `numbers`, plant the chosen ones behind the switch."""
 
-    def __init__(self, path: str, lines: Collection[int], numbers: Mapping[int, int] | None, start: int) -> None:
-        self.path, self.lines, self.numbers, self.at = path, set(lines), numbers, start
+    def __init__(
+        self,
+        path: str,
+        lines: Collection[int],
+        numbers: Mapping[int, int] | None,
+        start: int,
+        named: Collection[str],
+    ) -> None:
+        self.path, self.lines, self.numbers, self.at, self.named = path, set(lines), numbers, start, named
         self.found: list[Mutant] = []
         self.inside = 0
 
@@ -216,8 +268,19 @@ class _Mutator(ast.NodeTransformer):
             return self._choice(node, "constant", repr(node.value), ast.Constant(node.value * 1.5), node)
         return node
 
-    def visit_Return(self, node: ast.Return) -> ast.AST:
-        return self.generic_visit(node)
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._named(node, node.id)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self._named(node, node.attr)
+
+    def _named(self, node: ast.Name | ast.Attribute, name: str) -> ast.expr:
+        """Change a constant of the package where it is used."""
+        if name not in self.named or not isinstance(node.ctx, ast.Load):
+            return node
+        other = ast.BinOp(copy.deepcopy(node), ast.Mult(), ast.Constant(1.5))
+        more = ast.BinOp(other, ast.Add(), ast.Constant(1))
+        return self._choice(node, "named constant", ast.unparse(node), more, node)
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
         return node  # defaults are evaluated once, at definition, when no switch is on yet

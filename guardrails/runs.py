@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from guardrails.checks.codes import finding
+from guardrails.mutation import NUMBERS, Mutant
 from guardrails.policy import Coverage
 from guardrails.verdict import Finding
 
@@ -110,6 +111,16 @@ def judge_mutants(ends: Sequence[str], least: float, code: str = "GR701", spared
     if survived > spared or (killed == 0 and survived > spared // 2):
         return judge_share(code, killed, judged, least, "mutants killed")
     return []
+
+
+def judge_numbers(tried: Sequence[tuple[Mutant, str]], lines: Mapping[str, Collection[Line]]) -> list[Finding]:
+    """Refuse numbers on changed lines that no test pins: a wrong bound there would pass as well as the right one."""
+    loose = [
+        mutant
+        for mutant, end in tried
+        if mutant.kind in NUMBERS and mutant.line in lines.get(mutant.path, ()) and end in ("survived", "unreached")
+    ]
+    return [finding("GR710", "", 0, f"{len(loose)} that no test does")] if loose else []
 
 
 def judge_new_tests(new: Collection[str], today: TestRun, prefix: str) -> list[Finding]:

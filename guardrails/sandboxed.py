@@ -92,10 +92,17 @@ class SandboxBench:
         return [place for place, end in zip(places, ends, strict=True) if end not in ("killed", "crashed")]
 
     def mutants(
-        self, tree: Tree, lines: Mapping[str, Collection[int]], *, seed: int, most: int, only: Sequence[str] = ()
+        self,
+        tree: Tree,
+        lines: Mapping[str, Collection[int]],
+        *,
+        seed: int,
+        most: int,
+        only: Sequence[str] = (),
+        numbers: Mapping[str, Collection[int]] | None = None,
     ) -> list[tuple[Mutant, str]]:
         """Return the mutants of these lines and how each ended: killed, crashed, survived or unreached."""
-        chosen, planted = mutants(tree, lines, seed=seed, most=most)
+        chosen, planted = mutants(tree, lines, seed=seed, most=most, numbers=numbers)
         ends = self.plant(tree, planted, [(mutant.path, mutant.line) for mutant in chosen], only=only)
         return list(zip(chosen, ends, strict=True))
 

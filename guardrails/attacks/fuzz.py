@@ -1,6 +1,6 @@
 """Throw damaged patches and spliced syntax trees at the checks: nothing crashes, nothing accepted is shown wrongly.
 
-    python -m guardrails.attacks.fuzz 100000 7
+    python -m guardrails.attacks.fuzz 1000000 --seed 7 --jobs 2
 
 What was accepted is applied a second time by other means (unidiff, at the line numbers that it states), and its
 paths are held against the policy. Deterministic by its seed; each row can be run again alone.
@@ -8,14 +8,20 @@ paths are held against the policy. Deterministic by its seed; each row can be ru
 
 from __future__ import annotations
 
+import argparse
 import ast
 import copy
+import hashlib
 import json
 import random
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from unidiff.patch import PatchSet
@@ -23,9 +29,11 @@ from unidiff.patch import PatchSet
 from guardrails.checks.codes import codes
 from guardrails.checks.static import judge_static
 from guardrails.patch import judge_patch
-from guardrails.policy import PhaseName, Policy
+from guardrails.policy import PhaseName, Policy, load_policy
 from guardrails.tree import Tree
 
+#: Inputs that one process takes at a time.
+PART = 5_000
 PIECES = (
     "", " ", "+", "-", "@@", "@@ -1 +1 @@", "\\ No newline at end of file", "--- a/x", "+++ b/x", "--- /dev/null",
     "+++ /dev/null", "diff --git a/x b/x", "new file mode 100644", "new file mode 120000", "old mode 100644", "\t",
@@ -55,9 +63,14 @@ def damaged(text: str, chance: random.Random) -> bytes:
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
 
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
 def spliced(texts: Sequence[str], chance: random.Random) -> bytes:
     """Return a module with some expressions or statements of another put in place of its own."""
-    one, two = ast.parse(chance.choice(texts)), ast.parse(chance.choice(texts))
+    one, two = ast.parse(chance.choice(texts)), _parsed(chance.choice(texts))
     kind = ast.expr if chance.random() < 0.8 else ast.stmt
     donors = [node for node in ast.walk(two) if isinstance(node, kind)]
     for _ in range(chance.randint(1, 4)):
@@ -106,33 +119,47 @@ def applied_by_unidiff(base: Tree, diff: str) -> dict[str, bytes]:
     return files
 
 
-def fuzz(
-    base: Tree, policy: Policy, patches: Sequence[str], modules: Sequence[str], inputs: int, seed: int
-) -> dict[str, Any]:
+def fuzz(inputs: int, seed: int, jobs: int = 1) -> dict[str, Any]:
     """Return how many inputs were tried, crashed a check, or were accepted though they should not have been."""
-    began, chance = time.monotonic(), random.Random(seed)
-    rows: list[dict[str, Any]] = []
-    tallies = {"inputs": inputs, "crashes": 0, "escapes": 0, "accepted": 0}
-    judges: Mapping[str, Callable[[random.Random, PhaseName], str]] = {
-        "patch": lambda own, phase: _patch(base, policy, damaged(own.choice(patches), own), phase),
-        "tree": lambda own, phase: _module(base, policy, spliced(modules, own), phase),
-    }
-    for number in range(inputs):
-        key = chance.getrandbits(48)
-        own = random.Random(key)
-        kind, phase = ("patch", "tree")[own.random() < 0.3], ("logic", "tests")[own.random() < 0.2]
-        try:
-            outcome = judges[kind](own, phase)  # type: ignore[arg-type]
-        except Exception as error:  # noqa: BLE001  the campaign counts what a check could not take
-            outcome = f"crash {type(error).__name__}: {error}"
-        tallies["accepted"] += outcome == "accepted"
-        for name, word in (("crashes", "crash"), ("escapes", "escape")):
-            if outcome.startswith(word):
-                tallies[name] += 1
-                rows.append({"id": number, "seed": key, "kind": kind, "phase": phase, "outcome": outcome})
-    passed = not tallies["crashes"] and not tallies["escapes"]
-    seconds = round(time.monotonic() - began, 1)
-    return {"name": "fuzz", "size": inputs, "seed": seed, "seconds": seconds, "passed": passed, **tallies, "rows": rows}
+    began = time.monotonic()
+    parts = [range(at, min(at + PART, inputs)) for at in range(0, inputs, PART)]
+    tallies, rows = Counter[str](), list[dict[str, Any]]()
+    with ProcessPoolExecutor(jobs) as pool:
+        for counts, found in pool.map(partial(_some, seed), parts) if jobs > 1 else map(partial(_some, seed), parts):
+            tallies += counts
+            rows += found
+    figures = {name: tallies[name] for name in ("crashes", "escapes", "accepted")}
+    passed = not figures["crashes"] and not figures["escapes"]
+    head = {"name": "fuzz", "size": inputs, "seed": seed, "seconds": round(time.monotonic() - began, 1)}
+    return {**head, "passed": passed, "inputs": inputs, **figures, "rows": rows}
+
+
+def _some(seed: int, numbers: range) -> tuple[Counter[str], list[dict[str, Any]]]:
+    tallies, rows = Counter[str](), list[dict[str, Any]]()
+    for number in numbers:
+        kind, phase, data = made(seed, number)
+        outcome = outcome_of(*small_repository(), kind, phase, data)
+        tallies[{"accepted": "accepted", "refused": "refused"}.get(outcome, re.split(r"\W", outcome)[0])] += 1
+        if outcome not in ("accepted", "refused"):
+            row = {"id": number, "seed": seed, "kind": kind, "phase": phase, "outcome": outcome}
+            rows.append({**row, "digest": hashlib.sha256(data).hexdigest()})
+    return tallies, rows
+
+
+def made(seed: int, number: int) -> tuple[str, PhaseName, bytes]:
+    """Make one input: a damaged patch, or a spliced module."""
+    chance, (patches, modules) = random.Random((seed << 40) + number), seeds()
+    kind, phase = ("patch", "tree")[chance.random() < 0.3], ("logic", "tests")[chance.random() < 0.2]
+    data = damaged(chance.choice(patches), chance) if kind == "patch" else spliced(modules, chance)
+    return kind, phase, data  # type: ignore[return-value]
+
+
+def outcome_of(base: Tree, policy: Policy, kind: str, phase: PhaseName, data: bytes) -> str:
+    """Return accepted, refused, or how a check crashed ("crashes ...") or was escaped ("escapes ...")."""
+    try:
+        return (_patch if kind == "patch" else _module)(base, policy, data, phase)
+    except Exception as error:  # noqa: BLE001  the campaign counts what a check could not take
+        return f"crashes {type(error).__name__}: {error}"
 
 
 def _patch(base: Tree, policy: Policy, data: bytes, phase: PhaseName) -> str:
@@ -140,12 +167,12 @@ def _patch(base: Tree, policy: Policy, data: bytes, phase: PhaseName) -> str:
     if judged.findings or judged.result is None:
         return "refused"
     if applied_by_unidiff(base, judged.canonical.decode()) != dict(judged.result):
-        return "escape: the tree differs from the diff shown"
+        return "escapes: the tree differs from the diff shown"
     for path in {*base, *judged.result}:
         if base.get(path) != judged.result.get(path):
             action = "create" if path not in base else "edit" if path in judged.result else "delete"
             if not policy.may(action, path, phase):  # type: ignore[arg-type]
-                return f"escape: {action} of {path}"
+                return f"escapes: {action} of {path}"
     return "accepted"
 
 
@@ -154,6 +181,7 @@ def _module(base: Tree, policy: Policy, data: bytes, phase: PhaseName) -> str:
     return "refused" if judge_static(base, base.replace({path: data}), [path], phase, policy) else "accepted"
 
 
+@cache
 def seeds() -> tuple[list[str], list[str]]:
     """Return the samples of the table of codes: patches, and modules."""
     rows = [sample for row in codes().values() for sample in ((row.kind, row.accepted), (row.kind, row.refused))]
@@ -169,12 +197,9 @@ def seeds() -> tuple[list[str], list[str]]:
     return patches, modules
 
 
+@cache
 def small_repository() -> tuple[Tree, Policy]:
     """Return a small repository that the samples are patches against, and its policy."""
-    from pathlib import Path
-
-    from guardrails.policy import load_policy
-
     signal = next(row.accepted for code, row in codes().items() if code == "GR101")
     assert "signal.py" in signal
     text = '"""A signal."""\n\nfrom strategy.returns import total_return\n\n\ndef change(first, last):\n'
@@ -191,7 +216,22 @@ def small_repository() -> tuple[Tree, Policy]:
     return Tree({path: text.encode() for path, text in files.items()}), policy
 
 
+def main() -> int:
+    """Run the campaign and print its figures."""
+    parser = argparse.ArgumentParser("python -m guardrails.attacks.fuzz", description=__doc__)
+    parser.add_argument("inputs", type=int)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    report = fuzz(options.inputs, options.seed, options.jobs)
+    text = json.dumps(report, indent=2) + "\n"
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(text, "utf-8")
+    sys.stdout.write(text)
+    return 0 if report["passed"] else 1
+
+
 if __name__ == "__main__":
-    report = fuzz(*small_repository(), *seeds(), int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 7)
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
-    sys.exit(0 if report["passed"] else 1)
+    sys.exit(main())

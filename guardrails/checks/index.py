@@ -20,12 +20,19 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True)
 class Module:
-    """One parsed file. `bound` maps each module-level name to every statement that binds it."""
+    """One parsed file.
+
+    `bound` maps each module-level name to every statement that binds it; `classes`, their `methods` and all their
+    `attributes` are those of the whole file.
+    """
 
     name: str
     path: str
     tree: ast.Module
     bound: dict[str, list[ast.stmt]]
+    attributes: frozenset[str]
+    methods: frozenset[str]
+    classes: frozenset[str]
 
     def defines(self, name: str) -> bool:
         """Say whether the module itself makes this name (an import of somebody else's does not)."""
@@ -45,15 +52,9 @@ class Index:
     def add(self, module: Module) -> None:
         """Take in one module."""
         self.modules[module.name] = module
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.ClassDef):
-                self.classes.add(node.name)
-                for statement in node.body:
-                    self.attributes |= bound_names(statement)
-                    if isinstance(statement, ast.FunctionDef):
-                        self.methods.add(statement.name)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value):
-                self.attributes.add(node.attr)
+        self.attributes |= module.attributes
+        self.methods |= module.methods
+        self.classes |= module.classes
 
 
 def is_self(node: ast.AST) -> bool:
@@ -76,6 +77,7 @@ def parse_module(path: str, data: bytes, limits: Limits, name: str = "") -> Modu
             tree = ast.parse(data, filename=path)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return finding("GR200", path, getattr(error, "lineno", 0) or 0, f"{type(error).__name__}")
+    attributes, methods, classes = set[str](), set[str](), set[str]()
     count, stack = 0, [(tree, 0)]  # type: tuple[int, list[tuple[ast.AST, int]]]
     while stack:
         node, depth = stack.pop()
@@ -84,11 +86,17 @@ def parse_module(path: str, data: bytes, limits: Limits, name: str = "") -> Modu
             expected = f"at most {limits.syntax_nodes} nodes, {limits.syntax_depth} deep"
             return finding("GR201", path, getattr(node, "lineno", 0), "more", expected)
         stack += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
+        if isinstance(node, ast.ClassDef):
+            classes.add(node.name)
+            attributes.update(*map(bound_names, node.body))
+            methods |= {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value):
+            attributes.add(node.attr)
     bound: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
         for item in sorted(bound_names(statement)):
             bound.setdefault(item, []).append(statement)
-    return Module(name, path, tree, bound)
+    return Module(name, path, tree, bound, frozenset(attributes), frozenset(methods), frozenset(classes))
 
 
 def build_index(tree: Tree, policy: Policy) -> tuple[Index, list[Finding]]:

@@ -52,6 +52,19 @@ def function_lines(module: Module, lines: Collection[int]) -> set[int]:
     return found
 
 
+def number_lines(module: Module, lines: Collection[int]) -> set[int]:
+    """Return these lines, in full statements, and all lines of functions that use a changed constant of the module."""
+    constants = {
+        line
+        for where in module.bound.values()
+        for node in where
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and set(_span(node)) & set(lines)
+        for line in _span(node)
+    }
+    uses = function_lines(module, constants) if constants else set()
+    return set(lines) | uses
+
+
 def _span(node: ast.stmt) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 

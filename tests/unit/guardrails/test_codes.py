@@ -13,6 +13,7 @@ import pytest
 import guardrails
 from guardrails.checks.codes import Code, codes, explain, finding
 from guardrails.checks.static import judge_static
+from guardrails.mutation import Mutant
 from guardrails.patch import agrees, judge_patch, parse_patch
 from guardrails.policy import Coverage
 from guardrails.runs import (
@@ -23,6 +24,7 @@ from guardrails.runs import (
     judge_lock,
     judge_mutants,
     judge_new_tests,
+    judge_numbers,
     judge_pair,
     judge_probes,
     judge_profile,
@@ -84,6 +86,9 @@ def judge_facts(facts: dict[str, Any]) -> list[Finding]:
         "probes": lambda: judge_probes([(path, line) for path, line in facts["unreached"]]),
         "share": lambda: judge_share(facts["code"], facts["done"], facts["total"], facts["least"], "cases"),
         "mutants": lambda: judge_mutants(facts["ends"], 0.6),
+        "numbers": lambda: judge_numbers(
+            [(Mutant("a.py", line, kind, "1", "2"), end) for kind, line, end in facts["mutants"]], {"a.py": {4}}
+        ),
         "new": lambda: judge_new_tests(list(facts["outcomes"]), run, "test_defect_"),
         "steady": lambda: judge_steady([TestRun(outcomes) for outcomes in facts["runs"]]),
         "pair": lambda: judge_pair(facts["new"], "test_defect_"),

@@ -90,7 +90,7 @@ def test_a_corpus_is_run(repo: Path, capsys: pytest.CaptureFixture[str]) -> None
         "--corpus",
         str(repo.parent / "corpus"),
     ]
-    assert cli.main(["attack", *where, "--ablate", "--json"]) == 0
+    assert cli.main(["attack", *where, "--ablate", "--json", "--jobs", "1"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["attacks"], report["succeeded"], report["benign"], report["benign_refused"]) == (
         1,
@@ -98,5 +98,7 @@ def test_a_corpus_is_run(repo: Path, capsys: pytest.CaptureFixture[str]) -> None
         1,
         0,
     )
-    assert report["ablation"]["static"] == ["a1"] and report["ablation"]["lock"] == []
+    assert report["ablation"]["static"] == {"stopped_first": 1, "through_without": 1, "classes": {"H": 1}}
+    assert report["ablation"]["lock"]["stopped_first"] == 0 and report["corpora"]["corpus"]["wrong"] == 0
+    assert report["succeeded_wilson_95"] == [0.0, 0.7935]
     assert cli.main(["attack", *where[:-1], str(repo / "absent")]) == 2

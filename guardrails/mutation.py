@@ -118,10 +118,9 @@ def mutants(
     """
     found: list[Mutant] = []
     always: set[int] = set()
-    named = named_numbers(tree)
     for path in sorted(lines):
         if path.endswith(".py") and path in tree:
-            finder = _Mutator(path, lines[path], None, 0, named)
+            finder = _Mutator(path, lines[path], None, 0, named_numbers(tree, path))
             finder.visit(ast.parse(tree[path]))
             rows = (numbers or {}).get(path, ())
             for at, mutant in enumerate(finder.found, len(found)):
@@ -135,7 +134,7 @@ def mutants(
     for path in sorted(lines):
         if path.endswith(".py") and path in tree:
             module = ast.parse(tree[path])
-            planter = _Mutator(path, lines[path], places, at, named)
+            planter = _Mutator(path, lines[path], places, at, named_numbers(tree, path))
             planter.visit(module)
             at += len(planter.found)
             _imports(module)
@@ -143,21 +142,32 @@ def mutants(
     return [found[place] for place in chosen], tree.replace(changed)
 
 
-def named_numbers(tree: Tree) -> set[str]:
-    """Return the names under which numbers stand in modules, classes and parameters' defaults."""
-    found: set[str] = set()
-    for path, data in tree.items():
-        if not path.endswith(".py"):
-            continue
-        for node in ast.walk(ast.parse(data)):
-            if isinstance(node, ast.Module | ast.ClassDef):
-                found |= {name for part in node.body for name in _constants(part)}
-            elif isinstance(node, ast.arguments):
-                positional = [*node.posonlyargs, *node.args]
-                pairs = list(zip(reversed(positional), reversed(node.defaults), strict=False))
-                pairs += [(arg, value) for arg, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value]
-                found |= {arg.arg for arg, value in pairs if _holds_number(value)}
-    return found
+def named_numbers(tree: Tree, path: str) -> tuple[set[str], set[str]]:
+    """Return the names that stand for numbers in a file: its own constants, defaults and imports, and attributes.
+
+    Attributes are the constants of all modules and classes, reached as module.NAME or self.name.
+    """
+    own, attributes = set[str](), set[str]()
+    for other, data in tree.items():
+        if other.endswith(".py"):
+            nodes = list(ast.walk(ast.parse(data)))
+            blocks = [node for node in nodes if isinstance(node, ast.Module | ast.ClassDef)]
+            attributes |= {name for block in blocks for part in block.body for name in _constants(part)}
+            if other == path:
+                own |= {name for part in blocks[0].body for name in _constants(part)}
+                own |= {name for node in nodes if isinstance(node, ast.arguments) for name in _defaults(node)}
+                imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    own |= {alias.asname or alias.name for node in imports for alias in node.names if alias.name in attributes}
+    return own, attributes
+
+
+def _defaults(node: ast.arguments) -> set[str]:
+    positional = [*node.posonlyargs, *node.args]
+    pairs: list[tuple[ast.arg, ast.expr | None]] = list(
+        zip(reversed(positional), reversed(node.defaults), strict=False)
+    )
+    pairs += zip(node.kwonlyargs, node.kw_defaults, strict=True)
+    return {arg.arg for arg, value in pairs if value is not None and _holds_number(value)}
 
 
 def _constants(node: ast.stmt) -> list[str]:
@@ -179,9 +189,10 @@ class _Mutator(ast.NodeTransformer):
         lines: Collection[int],
         numbers: Mapping[int, int] | None,
         start: int,
-        named: Collection[str],
+        named: tuple[set[str], set[str]],
     ) -> None:
-        self.path, self.lines, self.numbers, self.at, self.named = path, set(lines), numbers, start, named
+        self.path, self.lines, self.numbers, self.at = path, set(lines), numbers, start
+        self.names, self.attributes = named
         self.found: list[Mutant] = []
         self.inside = 0
 
@@ -269,14 +280,14 @@ class _Mutator(ast.NodeTransformer):
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._named(node, node.id)
+        return self._named(node) if node.id in self.names else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        return self._named(node, node.attr)
+        return self._named(node) if node.attr in self.attributes and isinstance(node.value, ast.Name) else node
 
-    def _named(self, node: ast.Name | ast.Attribute, name: str) -> ast.expr:
+    def _named(self, node: ast.Name | ast.Attribute) -> ast.expr:
         """Change a constant of the package where it is used."""
-        if name not in self.named or not isinstance(node.ctx, ast.Load):
+        if not isinstance(node.ctx, ast.Load):
             return node
         other = ast.BinOp(copy.deepcopy(node), ast.Mult(), ast.Constant(1.5))
         more = ast.BinOp(other, ast.Add(), ast.Constant(1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -24,8 +25,10 @@ class _Erase(ast.NodeTransformer):
 def signature(attack: Attack, repo: Path) -> str:
     """Return a digest of all files that an attack changes: syntax trees with constants erased, other files as they are.
 
-    Where no tool takes the patch, the patch itself is what it is.
+    Attacks on the patch format (class J) are their patches, numbers erased.
     """
+    if attack.kind == "J":
+        return re.sub(rb"\d+", b"0", attack.patch).hex()
     with tempfile.TemporaryDirectory(prefix="distinct-") as folder:
         place = Path(folder, "tree")
         if not applied(repo, attack, place):

@@ -42,6 +42,7 @@ from oomrl.adapters.alpaca.brokerage import AlpacaBrokerage
 from oomrl.adapters.alpaca.calendar import hours_told
 from oomrl.adapters.alpaca.rest import Patience, Rest
 from oomrl.adapters.database import Store
+from oomrl.adapters.database.engine import open_engine
 from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.journal import StoredJournal
 from oomrl.adapters.timers import ExchangeTimer
@@ -138,7 +139,8 @@ class Case:
 
     @property
     def id(self) -> str:
-        return f"{self.variant}-{self.number}"
+        aim = self.kills[0].kind if self.kills and self.kills[0] else None
+        return f"{self.variant}-{self.number}" + (f"@{aim}" if aim else "")
 
 
 class Boundaries:
@@ -269,8 +271,7 @@ def live(case: Case, tape: Tape, url: str, folder: Path, kill: Kill | None) -> i
     boundaries = Boundaries(folder / "life.json", kill)
     begin, last, shown = days_of(case, tape)
     rules = VARIANTS[case.variant]
-    store = WatchedStore.open(folder / "oomrl.db", durable=False)
-    assert isinstance(store, WatchedStore)
+    store = WatchedStore(open_engine(folder / "oomrl.db", durable=False))
     boundaries.watch_commits(store)
     timer = ExchangeTimer(url)
     brokerage = AlpacaBrokerage(
@@ -427,7 +428,7 @@ def judged(case: Case, tape: Tape, url: str, folder: Path, template: Path) -> di
         break
     # What the books say is read without faults; the case has ended.
     books = admin.get(f"{url}/admin/books", timeout=60).json()
-    with Store.open(folder / "oomrl.db", durable=False) as store:
+    with Store(open_engine(folder / "oomrl.db", durable=False)) as store:
         found = compared(books, store)
     admin.close()
     facts = {"case": case.id, "kills": killed, "halts": halts, "crossed": counts, **found}
@@ -468,37 +469,42 @@ def aimed(variant: str, number: int, seed: int, kind: str) -> Case:
     return Case(variant, number, chance.randrange(2**31), (Kill(chance.randint(1, 2), kind),))
 
 
-def work(variant: str, kills: int, seed: int, most: int, only: int | None, results: Any) -> None:
-    """Run one variant's cases until enough lives were killed, each result into a queue. One process, one exchange."""
+def work(variant: str, kills: int, seed: int, most: int, first: int, step: int, aim: str, results: Any) -> None:
+    """Run every `step`-th case of a variant until enough lives were killed, each result into a queue.
+
+    One process, one exchange. `step` 0 runs the first case alone, aimed at a kind of boundary where one is named.
+    """
     with tempfile.TemporaryDirectory(prefix="oomrl-crash-") as place:
         folder = Path(place)
         tape = market(seed, most)
         template = folder / "template.db"
         Store.open(template, durable=False).close()
-        first = only or 0
         file = _parquet(tape, folder / "tape.parquet")
         with _exchange(file, tape.days[WARM + first * SESSIONS], variant) as url:
             hit: Counter[str] = Counter()
             seen: Counter[str] = Counter()
             done, number = 0, first
             while number < most:
-                short = [kind for kind in sorted(seen) if hit[kind] < LEAST and seen[kind] >= LEAST]
-                if only is not None and number > only:
-                    break
-                if done < kills:
+                least = -(-LEAST // (step * len(VARIANTS))) if step else 0
+                short = [kind for kind in sorted(seen) if hit[kind] < least and seen[kind] >= least]
+                if aim:
+                    case = aimed(variant, number, seed, aim)
+                elif done < kills:
                     case = drawn(variant, number, seed)
-                elif short and kills >= WHOLE // len(VARIANTS):
+                elif short and kills * step * len(VARIANTS) >= WHOLE:
                     case = aimed(variant, number, seed, short[number % len(short)])
                 else:
                     break
-                found = judged(case, tape, url, folder / case.id, template)
+                found = judged(case, tape, url, folder / str(case.number), template)
                 found["aimed"] = case.kills[0] is not None and case.kills[0].kind is not None
                 hit.update(found["facts"]["kills"])
                 seen.update(found["kinds"])
                 done += len(found["facts"]["kills"])
-                results.put((variant, done, found))
-                number += 1
-    results.put((variant, None, None))
+                results.put(((variant, first), done, found))
+                if not step:
+                    break
+                number += step
+    results.put(((variant, first), None, None))
 
 
 @contextmanager
@@ -527,15 +533,21 @@ def _parquet(tape: Tape, place: Path) -> Path:
     return place
 
 
-def campaign(size: int, seed: int, out: Path, only: str | None = None) -> int:
-    """Run both variants side by side until `size` lives were killed, write the result, return the exit code."""
+def campaign(size: int, seed: int, out: Path, only: str | None = None, beside: int = 1) -> int:
+    """Run both variants, each in `beside` processes, until `size` lives were killed; return the exit code."""
     spawn = get_context("spawn")
     results: Any = spawn.Queue()
-    names = [only.rsplit("-", 1)[0]] if only else list(VARIANTS)
+    if only:
+        variant, number = only.split("@")[0].rsplit("-", 1)
+        names, step = [(variant, int(number))], 0
+        most = int(number) + 1
+    else:
+        names, step = [(variant, first) for variant in VARIANTS for first in range(beside)], beside
+        most = size + 300
     each = -(-size // len(names))
-    most = 2 * each + 1_000
-    chosen = int(only.rsplit("-", 1)[1]) if only else None
-    workers = [spawn.Process(target=work, args=(v, each, seed, most, chosen, results), daemon=True) for v in names]
+    aim = only.partition("@")[2] if only else ""
+    given = [(variant, each, seed, most, first, step, aim, results) for variant, first in names]
+    workers = [spawn.Process(target=work, args=some, daemon=True) for some in given]
     for worker in workers:
         worker.start()
     made = Campaign("crash", size, seed, out)
@@ -549,7 +561,7 @@ def campaign(size: int, seed: int, out: Path, only: str | None = None) -> int:
         except Empty:
             dead = [v for v, w in zip(names, workers, strict=True) if v in running and not w.is_alive()]
             if dead:
-                print(f"The process of {', '.join(dead)} ended without a result.", file=sys.stderr)
+                print(f"The process of {dead} ended without a result.", file=sys.stderr)
                 halts += len(dead)
                 running -= set(dead)
             continue
@@ -596,7 +608,7 @@ def main() -> int:
     parser = arguments("crash", 1_000, "lives to kill")
     parser.add_argument("--only", help="one case by its id, such as paper-17")
     asked = parser.parse_args()
-    return campaign(asked.size, asked.seed, asked.out, asked.only)
+    return campaign(asked.size, asked.seed, asked.out, asked.only, max(1, (asked.workers or 2) // 2))
 
 
 if __name__ == "__main__":

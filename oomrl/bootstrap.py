@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from guardrails.sandbox import Sandbox, SandboxError
 from guardrails.tree import Tree
@@ -16,22 +18,29 @@ from oomrl.adapters import environments
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.database import Store
+from oomrl.adapters.database.notices import Notice
 from oomrl.adapters.database.place import MAIN, place
 from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.gate import StrategyGate
+from oomrl.adapters.journal import StoredJournal
+from oomrl.adapters.kill_switch import KillSwitch
 from oomrl.adapters.proposer import AgentProposer, make_model
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.reviewer import StoredReviews
 from oomrl.adapters.starts import start_tree
 from oomrl.adapters.strategies import Deployed, Workers, configuration
+from oomrl.adapters.timers import WallTimer
 from oomrl.arenas import certificates
+from oomrl.calendar import Calendar
 from oomrl.domain import capital, loss
 from oomrl.domain.account import Account, SessionRecord
 from oomrl.domain.capital import Capital
+from oomrl.domain.ledger import Entry
 from oomrl.domain.loss import Loss
+from oomrl.domain.reconciliation import Mismatch
 from oomrl.domain.records import Deployment, DeploymentKind, Run
 from oomrl.domain.sizing import Limits
-from oomrl.domain.trading import AccountRules
+from oomrl.domain.trading import ALPACA_PAPER, AccountRules
 from oomrl.errors import Mistake, Refused
 from oomrl.exchange.exchange import PaperExchange
 from oomrl.exchange.friction import Friction
@@ -40,9 +49,12 @@ from oomrl.exchange.tape import Tape
 from oomrl.exchange.tape_files import load_tape
 from oomrl.judging import Judge
 from oomrl.loop import STAGES, Loop, Rules
-from oomrl.ports import Broker
-from oomrl.settings import Settings
+from oomrl.ports import Broker, Market, Timer
+from oomrl.settings import AccountOf, Settings
 from oomrl.stages import Watcher
+
+if TYPE_CHECKING:
+    from oomrl.adapters.own_account import OwnAccount
 
 #: Simulated instants are at this time of their session's day: after every close in New York.
 CLOSE = time(21, 30, tzinfo=UTC)
@@ -79,6 +91,9 @@ class Simulation:
     name: str = MAIN
     may: frozenset[str] = frozenset(STAGES)
     holding: Callable[[Broker], Broker] = lambda broker: broker
+    guard: Callable[[], None] = lambda: None
+    terms: AccountOf | None = None
+    timer: Timer | None = None
 
     @property
     def root(self) -> Path:
@@ -116,6 +131,7 @@ class Assembled:
     seed: int
     inverse: dict[str, bytes] | None
     closing: contextlib.ExitStack
+    work: Callable[[], None] = lambda: None
 
 
 def friction_of(settings: Settings) -> Friction:
@@ -229,7 +245,10 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         )
     repository = Repository.create(asked.state / "strategy.git", tree, f"Start: {asked.start}", clock.now())
     first = repository.log()[-1].id
-    endowment = opening(settings.account.endowment, begin)
+    closing = contextlib.ExitStack()
+    own = _own(asked, tape, begin, store, closing) if asked.broker == "alpaca" else None
+    given = settings.account.endowment if own is None else own.cash
+    endowment = opening(given, begin)
     with store.begin() as work:
         if work.deployments.current(run) is None:
             work.deployments.save(
@@ -243,12 +262,14 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     terms = terms_of(settings)
     facts = StoredFacts(store, run, audit, clock.now, keep_bars=False)
     strategies = Deployed(repository, workers, clock.now)
+    if own is not None:
+        terms = replace(terms, rules=ALPACA_PAPER, limits=own.limits(terms.limits))
     account = Account(limits=terms.limits, rules=terms.rules, cadence=configured.cadence)
     account.endow([endowment])
     judge = Judge(
         thresholds_of(settings),
         loss.Rules(assumed_friction_bps=settings.friction.assumed_bps),
-        capital.found(begin, settings.account.endowment),
+        capital.found(begin, given if own is None else own.value),
         friction=reward_friction_of(settings),
         penalty=settings.reward.penalty,
     )
@@ -270,7 +291,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     counterfactual = Counterfactual(tape, workers, terms)
     secret = hashlib.sha256(f"oomrl/judge/{asked.seed}".encode()).digest()
     gate = StrategyGate(run, store, repository, counterfactual, found, secret, clock.now)
-    closing = contextlib.ExitStack()
+    broker = _broker(asked, tape, begin, terms, facts, own, store, closing)
     loop = Loop(
         rules=Rules(
             attempts=settings.loop.attempts,
@@ -280,8 +301,8 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
             may=asked.may,
             live=asked.growing,
         ),
-        market=tape,
-        broker=asked.holding(_broker(asked.broker, tape, begin, terms, closing)),
+        market=tape if own is None else _adopting(own, tape, account, begin, store),
+        broker=asked.holding(broker),
         account=account,
         judge=judge,
         facts=facts,
@@ -307,6 +328,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         asked.seed,
         inverse,
         closing,
+        getattr(broker, "work", lambda: None),
     )
 
 
@@ -344,12 +366,60 @@ def unqualified(settings: Settings, state: Path) -> str:
     return standing.refusal if standing.required else ""
 
 
-def _broker(name: str, tape: Tape, begin: date, terms: Terms, closing: contextlib.ExitStack) -> Broker:
-    if name == "inprocess":
+def _broker(
+    asked: Simulation,
+    tape: Tape,
+    begin: date,
+    terms: Terms,
+    facts: StoredFacts,
+    own: OwnAccount | None,
+    store: Store,
+    closing: contextlib.ExitStack,
+) -> Broker:
+    if own is not None:
+        switch = KillSwitch(asked.root)
+
+        def guard() -> None:
+            switch.guard()
+            asked.guard()
+
+        def alert(mismatch: Mismatch) -> None:
+            now = own.timer.now()
+            key = f"mismatch/{mismatch.kind.value}/{mismatch.subject}/{now.date()}"
+            with store.begin() as work:
+                work.notices.add(Notice(key, "unwell", f"Books and broker differ: {mismatch}", now))
+
+        return own.path(terms.friction, facts.progress()[0], guard, alert)
+    if asked.broker == "inprocess":
         return PaperExchange(terms.capital, terms.friction, terms.rules)
     from oomrl.adapters.http_exchange import simulated  # a second of imports that only this way needs
 
     return closing.enter_context(simulated(tape, begin, terms.capital, terms.friction, terms.rules))
+
+
+def _own(asked: Simulation, tape: Tape, begin: date, store: Store, closing: contextlib.ExitStack) -> OwnAccount:
+    """Reach a person's own account, and take stock of it before anything else is decided."""
+    from oomrl.adapters.own_account import OwnAccount, begun, reached  # a second of imports, as above
+
+    terms, settings = asked.terms, asked.settings
+    assert terms is not None
+    timer = asked.timer or WallTimer()
+    broker = reached(settings.broker, timer, os.environ, settings.service.http_timeout)
+    closing.callback(broker.close)
+    journal = StoredJournal(store, RUN)
+    calendar = Calendar(settings.service.calendar, closures=settings.service.closures)
+    opened = begun(journal, broker, terms, begin - timedelta(days=1))
+    return OwnAccount(settings.broker, terms, broker, journal, timer, calendar, tape, opened)
+
+
+def _adopting(own: OwnAccount, tape: Tape, account: Account, begin: date, store: Store) -> Market:
+    from oomrl.adapters.own_account import Adopting
+
+    def posted(entries: list[Entry]) -> None:
+        with store.begin() as work:
+            work.ledger.post(RUN, entries)
+
+    return Adopting(tape, account, own.opening.positions, begin, posted)
 
 
 def _sandbox() -> Sandbox:

@@ -176,8 +176,7 @@ class OrderPath:
         live = session.day > self.closed
         if live:
             self.begin()
-            if self._batch is not None:
-                self.work()
+            self.work()
             self._settle(session.day)
         lines = self.journal.booked(batch.ids) if len(batch) else ()
         moves = self.journal.moves(session.day)
@@ -205,6 +204,8 @@ class OrderPath:
 
     def work(self) -> None:
         """Work the current orders until nothing is left to do or the session is over."""
+        if self._batch is None:
+            return
         hours = self._hours()
         while True:
             last = self.cycle()

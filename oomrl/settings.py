@@ -248,11 +248,46 @@ class ExecutorSettings(Section):
     scheduler: str = ""
 
 
+class BrokerSettings(Section):
+    """How a person's own paper account is reached, and how orders are worked there.
+
+    The keys come from the environment only, by the names here, and are never stored. `feed` names the consolidated feed
+    (`sip`) or IEX's own for quotes; daily volumes always come from the consolidated one. A limit goes `collar_bps`
+    beyond a quote that is at most `stale_seconds` old; what does not fill within `straggler_seconds` is cancelled and
+    replaced; `sweep_minutes` before the close everything open is cancelled. Each kind of mismatch between books and
+    broker leads to what its name says here.
+    """
+
+    base_url: str = "https://paper-api.alpaca.markets"
+    data_url: str = "https://data.alpaca.markets"
+    stream_url: str = "wss://paper-api.alpaca.markets/stream"
+    key_env: str = "APCA_API_KEY_ID"
+    secret_env: str = "APCA_API_SECRET_KEY"
+    feed: Literal["sip", "iex"] = "iex"
+    requests_per_minute: int = Field(200, ge=1, le=10_000)
+    collar_bps: Decimal = Field(Decimal(50), ge=0, le=1_000)
+    stale_seconds: float = Field(60, gt=0, le=86_400)
+    straggler_seconds: float = Field(120, gt=0, le=86_400)
+    sweep_minutes: float = Field(5, gt=0, le=120)
+    foreign_order: Literal["alert", "halt"] = "alert"
+    unknown_position: Literal["alert", "halt"] = "halt"
+    cash_difference: Literal["alert", "halt"] = "halt"
+
+
 class AccountOf(Section):
-    """One of several accounts in one daemon: its tape, and what in its settings differs from the daemon's."""
+    """One of several accounts in one daemon: its tape, and what in its settings differs from the daemon's.
+
+    With `broker = "alpaca"` it trades a person's own paper account: `existing` says what becomes of shares that it
+    holds already (`adopt` takes them into the books, `refuse` does not begin while there are any), `symbols` fences off
+    all other names, `capital` is the most dollars to work with.
+    """
 
     tape: str
     start: str = "shipped"
+    broker: Literal["simulated", "alpaca"] = "simulated"
+    existing: Literal["adopt", "refuse"] = "refuse"
+    symbols: tuple[str, ...] = ()
+    capital: Decimal | None = Field(None, gt=0, decimal_places=2)
     endowment: Decimal | None = Field(None, gt=0, decimal_places=2)
     model: Literal["offline", "manual", "openai"] | None = None
 
@@ -270,6 +305,7 @@ class Settings(BaseSettings):
     friction: FrictionSettings = FrictionSettings()
     reward: RewardSettings = RewardSettings()
     limits: LimitSettings = LimitSettings()
+    broker: BrokerSettings = BrokerSettings()
     thresholds: ThresholdSettings = ThresholdSettings()
     loop: LoopSettings = LoopSettings()
     model: ModelSettings = ModelSettings()

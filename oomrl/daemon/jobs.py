@@ -121,11 +121,16 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
             name=desk.account,
             may=STAGES[job],
             holding=lambda broker: broker if desk.lease is None else Led(broker, desk.demand(), day),
+            broker="alpaca" if desk.terms.broker == "alpaca" else "inprocess",
+            terms=desk.terms,
+            guard=desk.demand() if desk.lease is not None and desk.terms.broker == "alpaca" else lambda: None,
         ),
         heard,
     )
-    with made.store:
+    with made.store, made.closing:
         waiting = made.loop.run(until=day)
+        if job == "rebalance":
+            made.work()
         note = "; ".join(heard.lines) if job != "rebalance" else _orders(made.store, made.run, day)
     if waiting is not None:
         note = f"{note}; waits for a {waiting.what}: {waiting.subject}" if note else f"waits for a {waiting.what}"

@@ -1,0 +1,68 @@
+"""The kill switch: a file that stops orders, whatever else still works.
+
+It needs no database and no broker: one write to the state directory, read again before each order goes out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from oomrl.domain.brokerage import BrokerOrder
+from oomrl.errors import Halt
+
+FILE = "HALT"
+
+#: What client order ids of this service look like: revision, day of the decision, symbol, side, attempts.
+OURS = re.compile(r"[0-9a-z]{1,40}-\d{8}-[A-Z0-9./-]+-[sb]-\d+(\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class KillSwitch:
+    """One state directory's switch. Engaged while the file is there, readable or not."""
+
+    folder: Path
+
+    @property
+    def place(self) -> Path:
+        return self.folder / FILE
+
+    def engage(self, by: str, reason: str, at: datetime) -> None:
+        """Stop orders from now on. The first reason stays."""
+        text = json.dumps({"by": by, "reason": reason, "at": at.isoformat()}) + "\n"
+        try:
+            with self.place.open("x", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except FileExistsError:
+            return
+
+    def release(self) -> None:
+        """Let orders go out again."""
+        self.place.unlink(missing_ok=True)
+
+    def guard(self) -> None:
+        """Raise `Halt` while the switch is engaged. Asked before each order."""
+        try:
+            said = self.place.read_text("utf-8")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Halt(f"Expected to read {self.place}, was {error.strerror}: nothing is sent") from error
+        try:
+            told = json.loads(said)
+            words = f"by {told['by']}: {told['reason']}"
+        except (ValueError, KeyError, TypeError):
+            words = "(the file cannot be read)"
+        raise Halt(f"Halted {words}. `oomrl resume` lets orders go out again")
+
+
+def ours(orders: Iterable[BrokerOrder]) -> list[BrokerOrder]:
+    """Return the orders whose client order id says that this service sent them; a database need not be asked."""
+    return [order for order in orders if OURS.fullmatch(order.client_order_id)]

@@ -140,4 +140,5 @@ _ORDER = (
     "limit_price",
     "stop_price",
     "created_at",
+    "canceled_at",
 )

@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 SEED ?= 7
 
-.PHONY: setup demo test lint contract promotion causes models lock clean
+.PHONY: setup demo test lint contract promotion causes models load lock clean
 
 setup: .venv/ready .venv-worker/ready .venv-gate/ready
 
@@ -106,6 +106,10 @@ attack: setup
 # Damaged patches and spliced syntax trees.
 fuzz: setup
 	$(PY) -m guardrails.attacks.fuzz $(or $(N),1000000) --seed $(SEED) --out build/campaigns/fuzz.json
+
+# The page with N ledger rows (a million by default) and a proposal for each hundred, while the loop writes.
+load: setup
+	$(campaign)
 
 # Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
 lock:

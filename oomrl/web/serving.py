@@ -104,6 +104,8 @@ def _listening(settings: WebSettings) -> Iterator[tuple[socket.socket, int]]:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))
+        # Whoever comes between the address being said and the server's first breath waits, and is not refused.
+        listening.listen(128)
     except OSError as error:
         listening.close()
         raise Mistake(

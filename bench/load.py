@@ -29,7 +29,7 @@ from oomrl.adapters.database.bulk import insert_columns
 from oomrl.adapters.database.tables import diagnostics, ledger, losses, proposals, verdicts
 from oomrl.domain.people import Person, Right, Role
 from oomrl.settings import WebSettings
-from oomrl.testing.states import AT, FIRST, RUN, MadeUp, made_up, session
+from tests.states import AT, FIRST, RUN, MadeUp, made_up, session
 
 #: What must hold: 95 of 100 answers of each page within this, in milliseconds.
 MOST_MS = 100.0

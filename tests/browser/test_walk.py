@@ -19,8 +19,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from oomrl.settings import Settings, WebSettings
-from oomrl.testing.states import RUN, made_up
 from oomrl.web.serving import serving
+from tests.states import RUN, made_up
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOTS = ROOT / "build" / "screenshots"

@@ -14,9 +14,9 @@ from httpx import Response
 
 from oomrl.domain.people import Person, Right, Role
 from oomrl.settings import Settings, WebSettings
-from oomrl.testing.states import RUN, MadeUp, made_up, opened
 from oomrl.web.app import create_app
 from oomrl.web.site import Site
+from tests.states import RUN, MadeUp, made_up, opened
 
 PASSWORD = "correct horse battery"
 ROOT = Person("root", frozenset(Right), "command")

@@ -9,8 +9,8 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 
 from oomrl.domain.people import Person, Right, Role
-from oomrl.testing.states import made_up
 from tests.integration.web.conftest import ROOT, Page
+from tests.states import made_up
 
 EXAMPLES = settings(
     max_examples=4,

@@ -10,11 +10,11 @@ from oomrl.adapters.accounts import Accounts
 from oomrl.domain.people import RIGHTS, Forbidden, Person, Right, Role
 from oomrl.errors import Mistake, Refused
 from oomrl.settings import Settings, WebSettings
-from oomrl.testing.states import RUN
 from oomrl.web.app import create_app
 from oomrl.web.guard import HEADERS
 from oomrl.web.serving import check_exposure
 from tests.integration.web.conftest import PASSWORD, ROOT, Browser, Page
+from tests.states import RUN
 
 
 def test_the_first_link_makes_one_administrator_once(page: Page) -> None:

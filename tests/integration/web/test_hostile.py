@@ -11,8 +11,8 @@ import pytest
 from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.people import RIGHTS, Person, Role
 from oomrl.domain.records import Mark, SessionRecord
-from oomrl.testing.states import FIRST, RUN, MadeUp
 from tests.integration.web.conftest import Page
+from tests.states import FIRST, RUN, MadeUp
 
 SCRIPT = "<script>alert(1)</script>"
 HOSTILE = f"{SCRIPT}\"'><img src=x onerror=alert(2)><a href='javascript:alert(3)'>x</a>{{{{7*7}}}}"

@@ -15,8 +15,8 @@ from oomrl.errors import Mistake, Refused
 from oomrl.review import Bound
 from oomrl.settings import ReviewSettings
 from oomrl.stages import Waiting
-from oomrl.testing.states import AT, RUN, MadeUp
 from tests.integration.web.conftest import Page
+from tests.states import AT, RUN, MadeUp
 
 ANN, BOB = (Person(name, RIGHTS[Role.REVIEWER]) for name in ("ann", "bob"))
 OLGA = Person("olga", RIGHTS[Role.OPERATOR])

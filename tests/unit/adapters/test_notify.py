@@ -14,7 +14,7 @@ from oomrl.domain.people import Person, Right
 from oomrl.domain.records import CapitalKind
 from oomrl.errors import Mistake
 from oomrl.settings import NotifySettings, Settings, WebSettings
-from oomrl.testing.states import RUN, MadeUp, made_up
+from tests.states import RUN, MadeUp, made_up
 
 
 @pytest.fixture

@@ -9,15 +9,14 @@ from pathlib import Path
 
 from oomrl.adapters.accounts import Accounts
 from oomrl.adapters.desk import Desk
-from oomrl.cli.options import now, only_run, open_state
+from oomrl.cli.options import now, only_run, open_state, state_settings
 from oomrl.domain.people import Person
-from oomrl.settings import load
 
 
 @contextmanager
 def desk(state: Path, person: str, settings_file: Path | None = None) -> Iterator[tuple[Desk, Person]]:
     """Give the desk of a state directory, and who acts: by OOMRL_TOKEN once the service has accounts."""
-    settings = load(settings_file)
+    settings = state_settings(state, settings_file)
     with open_state(state) as store:
         accounts = Accounts(store, settings.web, now)
         who = accounts.commander(person, os.environ.get("OOMRL_TOKEN", ""))

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from oomrl.adapters.notify import Notifier
-from oomrl.cli.options import now, only_run, open_state, settings_option, state_option
-from oomrl.settings import load
+from oomrl.cli.options import now, only_run, open_state, settings_option, state_option, state_settings
 
 
 @click.group()
@@ -21,7 +20,7 @@ def notify() -> None:
 @settings_option
 def test(state: Path, settings_file: Path | None) -> None:
     """Send one message to every address, quiet hours or not."""
-    settings = load(settings_file)
+    settings = state_settings(state, settings_file)
     with open_state(state) as store:
         count = Notifier(state, store, only_run(store), settings, now).test()
     click.echo(f"Sent to {count} address{'es' if count != 1 else ''}.")
@@ -32,7 +31,7 @@ def test(state: Path, settings_file: Path | None) -> None:
 @settings_option
 def due(state: Path, settings_file: Path | None) -> None:
     """Tell what happened since the last time; what is known is not told again."""
-    settings = load(settings_file)
+    settings = state_settings(state, settings_file)
     with open_state(state) as store:
         told = Notifier(state, store, only_run(store), settings, now).tell()
     click.echo(f"{told} message{'s' if told != 1 else ''} sent.")

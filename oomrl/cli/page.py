@@ -1,15 +1,19 @@
-"""`oomrl page`: serve the review page of a state directory by itself."""
+"""`oomrl page`: serve the review page of a state directory by itself; `beside` serves it next to the service."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import click
 
-from oomrl.cli.options import only_run, open_state, settings_option, state_option
-from oomrl.settings import load
+from oomrl.adapters.database.place import place
+from oomrl.cli.options import only_run, open_state, settings_option, state_option, state_settings
+from oomrl.errors import Mistake
+from oomrl.settings import Settings
 
 
 @click.command()
@@ -20,11 +24,41 @@ def page(state: Path, settings_file: Path | None, port: int | None) -> None:
     """Serve the review page until Ctrl-C; the loop may run beside it or not at all."""
     from oomrl.web.serving import serving
 
-    settings = load(settings_file, {} if port is None else {"web": {"port": port}})
+    settings = state_settings(state, settings_file, {} if port is None else {"web": {"port": port}})
     with open_state(state) as store:
         run = only_run(store)
     stopping = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    with serving(state, settings, run, say=click.echo):
+    with serving(state, settings, run, place(state, settings), say=click.echo):
         stopping.wait()
+
+
+@contextmanager
+def beside(state: Path, settings: Settings) -> Iterator[None]:
+    """Serve the page of the main account while the block lasts, from the moment on that there is a run to show."""
+    from oomrl.web.serving import check_exposure, serving
+
+    check_exposure(settings.web)
+    stopping = Event()
+
+    def serve() -> None:
+        while not stopping.is_set():
+            try:
+                with open_state(state) as store:
+                    run = only_run(store)
+                break
+            except Mistake:
+                stopping.wait(5.0)
+        else:
+            return
+        with serving(state, settings, run, place(state, settings), say=lambda text: click.echo(text, err=True)):
+            stopping.wait()
+
+    thread = Thread(target=serve, name="page beside", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join(timeout=15)

@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from oomrl.adapters.accounts import Accounts
-from oomrl.cli.options import json_option, now, open_state, person, say, settings_option, state_option
+from oomrl.cli.options import json_option, now, open_state, person, say, settings_option, state_option, state_settings
 from oomrl.domain.people import Person, Role, scopes_of
-from oomrl.settings import load
 
 _role = click.Choice([role.value for role in Role])
 
@@ -20,7 +19,7 @@ _role = click.Choice([role.value for role in Role])
 @contextmanager
 def accounts(state: Path, settings_file: Path | None) -> Iterator[tuple[Accounts, Person, str]]:
     """Give the accounts of a state directory, who acts, and the beginning of links."""
-    settings = load(settings_file)
+    settings = state_settings(state, settings_file)
     with open_state(state) as store:
         opened = Accounts(store, settings.web, now)
         who = opened.commander(person(), os.environ.get("OOMRL_TOKEN", ""))

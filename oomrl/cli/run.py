@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
 from oomrl.cli.options import state_option, state_settings
+from oomrl.cli.page import beside
 
 
 @click.command()
 @state_option
 @click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
-def run(state: Path, settings_file: Path | None) -> None:
+@click.option("--serve", is_flag=True, help="Serve the review page of the main account beside it.")
+def run(state: Path, settings_file: Path | None, serve: bool) -> None:
     """Serve the accounts of the settings until stopped: each session's jobs, at its own open and close.
 
     Trading is simulated on the embedded paper exchange. What was missed while the service was down is caught up with or
@@ -23,4 +26,5 @@ def run(state: Path, settings_file: Path | None) -> None:
     from oomrl.daemon.serve import Daemon
 
     logs.configure()
-    Daemon(state, lambda: state_settings(state, settings_file), settings_file).run()
+    with beside(state, state_settings(state, settings_file)) if serve else nullcontext():
+        Daemon(state, lambda: state_settings(state, settings_file), settings_file).run()

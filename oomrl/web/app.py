@@ -43,11 +43,12 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         # What takes a second on a long history is read before the first person asks for it.
         await asyncio.to_thread(site.standing.carry_on)
-        beating = asyncio.create_task(pulse.beat())
+        tasks = [asyncio.create_task(pulse.beat()), asyncio.create_task(events.telling(site))]
         yield
-        beating.cancel()
-        with suppress(asyncio.CancelledError):
-            await beating
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
     app = FastAPI(
         title="oomrl",

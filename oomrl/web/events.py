@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 
+from oomrl.adapters.notify import Notifier
 from oomrl.domain.people import Right
 from oomrl.errors import OomrlError
 from oomrl.web.entry import Entry, page_needs
@@ -17,6 +19,7 @@ from oomrl.web.site import Site
 router = APIRouter()
 #: How often the store is asked, and how often a silent stream says that it is alive, in seconds.
 EVERY, ALIVE = 1.0, 20.0
+TELL_EVERY = 30.0
 
 
 class Pulse:
@@ -55,6 +58,16 @@ class Pulse:
     def _look(self) -> str:
         with self.site.store.read() as view:
             return view.reading.pulse(self.site.run)
+
+
+async def telling(site: Site) -> None:
+    """Send the notifications that are due, for as long as the page is served, where there is anybody to tell."""
+    notifier = Notifier(site.state, site.store, site.run, site.settings, site.now)
+    while notifier.addresses:
+        with suppress(OomrlError):
+            # What could not be sent stays due, and is tried again.
+            await asyncio.to_thread(notifier.tell)
+        await asyncio.sleep(TELL_EVERY)
 
 
 @router.get("/events")

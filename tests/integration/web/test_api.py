@@ -6,7 +6,7 @@ import json
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 
 from oomrl.domain.people import Person, Right, Role
 from tests.integration.web.conftest import ROOT, Page
@@ -38,20 +38,19 @@ def api(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-de
     made.store.close()
 
 
-schema = schemathesis.pytest.from_fixture("api_schema")
+def test_no_request_makes_a_server_error(api) -> None:  # type: ignore[no-untyped-def]
+    schema, headers = api
+    operations = [result.ok() for result in schema.get_all_operations()]
+    assert len(operations) >= 24
+    for operation in operations:
 
+        @given(case=operation.as_strategy())
+        @EXAMPLES
+        def asked(case: schemathesis.Case) -> None:
+            answer = case.call(headers=headers)
+            assert answer.status_code < 500, (case.method, case.path, answer.text)
 
-@pytest.fixture(scope="module")
-def api_schema(api):  # type: ignore[no-untyped-def]
-    return api[0]
-
-
-@schema.parametrize()
-@EXAMPLES
-def test_no_request_makes_a_server_error(case: schemathesis.Case, api) -> None:  # type: ignore[no-untyped-def]
-    answer = case.call(headers=api[1])
-    assert answer.status_code < 500, answer.text
-    assert answer.status_code in (200, 201, 400, 401, 403, 404, 405, 409, 413, 422, 429)
+        asked()
 
 
 def test_the_document_names_every_refusal_and_needs_no_other_host(page: Page) -> None:

@@ -29,7 +29,7 @@ from oomrl.arenas.runner import ordering
 from oomrl.arenas.semantic import semantic_checks
 
 ROOT = Path(__file__).resolve().parents[1]
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 
 def main(arguments: list[str] | None = None) -> int:

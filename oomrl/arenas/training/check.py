@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Train, print figures, write them with plots; exit 0 when what must hold does, 2 without the packages."""
     parser = argparse.ArgumentParser(prog="python -m oomrl.arenas.training.check", description=__doc__)
     parser.add_argument("--model", choices=("tiny", "smollm2"), action="append", help="both by default")
-    parser.add_argument("--sft-steps", type=int, default=30)
+    parser.add_argument("--sft-steps", type=int, default=20)
     parser.add_argument("--grpo-steps", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("build/training"))
@@ -58,7 +58,7 @@ def check(name: str, options: argparse.Namespace) -> dict[str, object]:
         lora_rank=0 if tiny else 8,
         seed=0,
         out=out,
-        length=1536,
+        length=1100,
         lesson_steps=6,
         tasks=1,
     )

@@ -15,6 +15,7 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from oomrl.arenas.registry import find
 from oomrl.arenas.training.environment import FACTORIES
 from oomrl.arenas.training.teacher import TOOL, Lesson, brief
+from oomrl.errors import Mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,14 @@ def _common(schedule: Schedule, out: Path) -> dict[str, Any]:
 def train_sft(
     model: Any, tokenizer: Any, lessons: Sequence[Lesson], schedule: Schedule, out: Path
 ) -> tuple[Any, list[dict[str, Any]]]:
-    """Fine-tune on lessons; return the model and the log, one entry a step with `loss`."""
+    """Fine-tune on lessons; return the model and the log, one entry a step with `loss`.
+
+    A lesson that does not fit into `schedule.length` is left out: cut, it would lose the action that it teaches.
+    """
     rows = [{"messages": lesson.messages(), "tools": [TOOL]} for lesson in lessons]
+    rows = [row for row in rows if _tokens(tokenizer, row) <= schedule.length]
+    if not rows:
+        raise Mistake(f"Expected lessons of at most {schedule.length} tokens, were none")
     trainer = SFTTrainer(
         model=model,
         args=SFTConfig(**_common(schedule, out), max_length=schedule.length),
@@ -70,6 +77,11 @@ def train_sft(
     )
     trainer.train()
     return trainer.model, list(trainer.state.log_history)
+
+
+def _tokens(tokenizer: Any, row: dict[str, Any]) -> int:
+    text = tokenizer.apply_chat_template(row["messages"], tools=row["tools"], tokenize=False)
+    return len(tokenizer(text)["input_ids"])
 
 
 VALID_WEIGHT = 0.2

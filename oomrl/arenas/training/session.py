@@ -96,7 +96,7 @@ class Session:
         merged.save_pretrained(folder / "model")
         tokenizer.save_pretrained(folder / "model")
         (folder / "log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
-        plot(log, f"{way}: {self.model} in {', '.join(self.arenas)}", folder / "plot.png")
+        plot(log, f"{way} in {', '.join(self.arenas)}", folder / "plot.png")
         return {
             "way": way,
             "model": self.model,

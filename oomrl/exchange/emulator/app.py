@@ -59,6 +59,7 @@ class Exchange:
         self.hub = Hub()
         self.trading_limit, self.data_limit = RateLimit(rate_limit), RateLimit(rate_limit)
         self.counts: Counter[str] = Counter()
+        self._moved = asyncio.Event()
         self.keys: set[str] = set()
         self.dead_keys: set[str] = set()
         self.mishaps = Mishaps(venue, self.hub, self._forget_keys)
@@ -95,11 +96,11 @@ class Exchange:
         running.cancel()
 
     async def _run_clock(self) -> None:
-        while (event := self.venue.next_event) is not None:
-            wait = self.clock.seconds_until(event.at)
-            if wait is None:
-                return
-            await asyncio.sleep(wait)
+        """Wake for each event of the market; a clock that is moved wakes at once."""
+        while (event := self.venue.next_event) is not None and self.clock.rate:
+            self._moved.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._moved.wait(), self.clock.seconds_until(event.at))
             self.tick()
 
     def _trading(self, path: str, run: trading_api.Handler) -> Endpoint:
@@ -169,6 +170,8 @@ class Exchange:
         async def endpoint(request: Request) -> Response:
             raw = await request.body()
             self.tick()
+            if "origin" in request.headers:
+                return JSONResponse({"code": 40310000, "message": "not for pages in a browser"}, 403)
             try:
                 return _json(run(request, body_of(raw) if raw else None), 200)
             except Refusal as refusal:
@@ -179,6 +182,7 @@ class Exchange:
     def _clock(self, request: Request, body: Any) -> Any:
         if request.method == "POST":
             self.clock.set(admin.target(self.venue, body))
+            self._moved.set()
             self.tick()
         return admin.clock(self.venue)
 

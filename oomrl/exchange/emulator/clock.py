@@ -40,6 +40,6 @@ class VirtualClock:
         """Move the clock to an instant; it goes on from there."""
         self._base, self._since = instant, time.monotonic()
 
-    def seconds_until(self, instant: datetime) -> float | None:
-        """Return the real seconds until a virtual instant, None while the clock stands."""
-        return max(0.0, (instant - self.now()).total_seconds() / self.rate) if self.rate else None
+    def seconds_until(self, instant: datetime) -> float:
+        """Return the real seconds until a virtual instant of a clock that runs."""
+        return max(0.0, (instant - self.now()).total_seconds() / self.rate)

@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import IntEnum
 from zoneinfo import ZoneInfo
 
-from oomrl.calendar import Calendar, Hours
+from oomrl.calendar import Calendar
+from oomrl.domain.market import Hours
 
 NEW_YORK = ZoneInfo("America/New_York")
 

@@ -126,21 +126,18 @@ class Matcher:
         return 0 if self.terms.multiplier == 1 else max(0, int(self.account.equity().scaleb(2)))
 
     def _shares_for(self, order: PaperOrder) -> Decimal | None:
-        """Return the shares that a notional order's dollars buy at the next price, None where there is none."""
+        """Return the shares that a buy's dollars pay for at the next price, None where there is none."""
         assert order.ticket.notional is not None
         quote = self.board.quote(order.symbol)
-        if quote is None:
-            return None
-        price = float(quote[1] if order.buying else quote[0]) * 1e4
         session, row = self.board.session, self.board.row.get(order.symbol)
         assert session is not None
-        if row is None or not session["volume"][row] > 0:
+        if quote is None or row is None or not session["volume"][row] > 0:
             return None
-        friction, volume = self.terms.friction, session["volume"][row : row + 1]
-        scale = friction.impact_scale(self.account.core.volatility((order.symbol,)), volume)
+        friction, price = self.terms.friction, float(quote[1]) * 1e4
+        scale = friction.impact_scale(self.account.core.volatility((order.symbol,)), session["volume"][row : row + 1])
         shares = float(order.ticket.notional) * 1e4 / price
         impact = float(friction.impact(np.array([price]), scale, np.array([shares]))[0])
-        exact = order.ticket.notional / (Decimal(int(price + (impact if order.buying else -impact))) / 10_000)
+        exact = order.ticket.notional / (Decimal(int(price + impact)) / 10_000)
         return exact.quantize(Decimal(1).scaleb(-9), ROUND_DOWN)
 
     def _take(self, orders: list[PaperOrder], book: Book, all_cash: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from oomrl.calendar import Hours
+from oomrl.domain.market import Hours
 from oomrl.exchange.emulator.faults import ANSWER, CANCEL, EVENT, FILL, ORDER, REPLACE, REQUEST, Fault, Faults
 from oomrl.exchange.emulator.hours import at
 from oomrl.exchange.emulator.orders import PaperOrder

@@ -53,8 +53,9 @@ class Update:
 class PaperAccount:
     """One account. `on_update` hears of every event of its orders.
 
-    `serial` distinguishes accounts that follow each other at one venue; `cost` is the dollars paid for each position,
-    `marks` the equity at each point of the path as (instant, day, dollars).
+    `serial` distinguishes accounts that follow each other at one venue; `journal` is all that moved money or shares,
+    in its order; `cost` is the dollars paid for each position, `marks` the equity at each point of the path as
+    (instant, day, dollars).
     """
 
     def __init__(self, terms: Terms, board: Board, cash: Decimal, serial: int = 0) -> None:
@@ -79,6 +80,7 @@ class PaperAccount:
         self.fills: list[PaperFill] = []
         self.actions: list[Action] = []
         self.transfers: list[Transfer] = []
+        self.journal: list[Transfer | Action | PaperFill] = []
         self.cost: dict[str, Decimal] = {}
         self.marks: list[tuple[datetime, date, Decimal]] = []
         self.day_start_shares: dict[str, Decimal] = {}
@@ -137,12 +139,14 @@ class PaperAccount:
         self.core.deposit(amount)
         identity = self.identity("transfer", len(self.transfers))
         self.transfers.append(Transfer(identity, amount, self.board.now, self.board.today or self.core.day))
+        self.journal.append(self.transfers[-1])
 
     def act(self, actions: list[CorporateAction]) -> None:
         """Keep what splits, dividends and delistings did."""
         for action in actions:
             identity = self.identity("action", len(self.actions))
             self.actions.append(Action(identity, action, self.board.now, self.board.today or self.core.day))
+            self.journal.append(self.actions[-1])
         held = self.core.positions()
         self.cost = {symbol: cost for symbol, cost in self.cost.items() if symbol in held}
 
@@ -189,6 +193,7 @@ class PaperAccount:
             made_of=made_of,
         )
         self.fills.append(fill)
+        self.journal.append(fill)
         if order.remaining <= 0:
             self.move(order, Status.FILLED, fill)
         elif order.status in (Status.CANCELED, Status.PENDING_CANCEL):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from oomrl.domain.trading import ActionKind
 from oomrl.exchange.emulator.hours import NEW_YORK
-from oomrl.exchange.emulator.orders import asset_id, money, plain, stamp
-from oomrl.exchange.emulator.paper_account import Action
+from oomrl.exchange.emulator.orders import PaperFill, asset_id, money, plain, stamp
+from oomrl.exchange.emulator.paper_account import Action, Transfer
 from oomrl.exchange.emulator.refusals import invalid, not_found
 from oomrl.exchange.emulator.venue import Venue
 
@@ -23,7 +25,6 @@ ACTIVITY = {
     ActionKind.CASH_IN_LIEU: "MISC",
     ActionKind.WRITE_OFF: "REORG",
 }
-NON_TRADE = ("DIV", "SPLIT", "MISC", "REORG", "FEE", "CSD", "CSW")
 
 
 def account(venue: Venue) -> dict[str, Any]:
@@ -135,67 +136,75 @@ def activities(
     page_token: str | None = None,
 ) -> list[dict[str, Any]]:
     """Return GET /v2/account/activities: newest first, at most `page_size`, from after the entry `page_token` on."""
-    entries = sorted(_entries(venue), key=lambda entry: (entry[0], entry[1]), reverse=not ascending)
-    chosen = []
-    for at, _, entry in entries:
+
+    def wanted(at: datetime, entry: dict[str, Any]) -> bool:
         kind = entry["activity_type"]
-        if kinds is not None and kind not in kinds:
-            continue
-        if category is not None and (category == "trade_activity") != (kind == "FILL"):
-            continue
-        if order_id is not None and entry.get("order_id") != order_id:
-            continue
-        if day is not None and at.astimezone(NEW_YORK).date() != day:
-            continue
-        if (after is not None and at <= after) or (until is not None and at >= until):
-            continue
-        chosen.append(entry)
-    if page_token:
-        place = next((n for n, entry in enumerate(chosen) if entry["id"] == page_token), None)
-        if place is None:
-            raise invalid("page_token is not the id of an activity of this list")
-        chosen = chosen[place + 1 :]
-    return chosen[:page_size]
+        return (
+            (kinds is None or kind in kinds)
+            and (category is None or (category == "trade_activity") == (kind == "FILL"))
+            and (order_id is None or entry.get("order_id") == order_id)
+            and (day is None or at.astimezone(NEW_YORK).date() == day)
+            and (after is None or at > after)
+            and (until is None or at < until)
+        )
+
+    chosen = (entry for at, entry in _entries(venue, ascending) if wanted(at, entry))
+    if page_token and not any(entry["id"] == page_token for entry in chosen):
+        raise invalid("page_token is not the id of an activity of this list")
+    return list(islice(chosen, page_size))
 
 
-def _entries(venue: Venue) -> list[tuple[datetime, int, dict[str, Any]]]:
-    """Return (instant, turn, entry) of all activities; the turn keeps what happened at once in its order."""
-    out: list[tuple[datetime, int, dict[str, Any]]] = []
-    for transfer in venue.account.transfers:
-        kind = "CSD" if transfer.amount > 0 else "CSW"
-        out.append((transfer.at, len(out), _other(transfer.id, transfer.at, transfer.day, kind, transfer.amount)))
-    for action in venue.account.actions:
-        out.append((action.at, len(out), _action(action)))
-    for fill in venue.account.fills:
-        identity = f"{fill.at:%Y%m%d%H%M%S}{fill.at.microsecond // 1000:03d}::{fill.id}"
-        entry = {
-            "id": identity,
-            "activity_type": "FILL",
-            "transaction_time": stamp(fill.at),
-            "type": "fill" if fill.leaves <= 0 else "partial_fill",
-            "price": plain(fill.price),
-            "qty": plain(fill.qty),
-            "side": fill.order.side.value,
-            "symbol": fill.order.symbol,
-            "leaves_qty": plain(fill.leaves),
-            "order_id": fill.order.id,
-            "cum_qty": plain(fill.cumulative),
-            "order_status": "filled" if fill.leaves <= 0 else "partially_filled",
-            "oomrl": {
-                **dict(zip(("reference", "open", "spread", "impact"), map(plain, fill.made_of), strict=True)),
-                "commission": money(fill.commission),
-                "regulatory": money(fill.regulatory),
-            },
-        }
-        out.append((fill.at, len(out), entry))
-        if not venue.terms.rules.charges_fees:
-            continue
-        for what, amount in (("commission", fill.commission), ("regulatory fee", fill.regulatory)):
-            if amount:
-                fee = _other(f"{fill.id}-{what[0]}", fill.at, fill.day, "FEE", -amount)
-                fee |= {"symbol": fill.order.symbol, "description": f"{what} of {identity}", "group_id": fill.id}
-                out.append((fill.at, len(out), fee))
-    return out
+def _entries(venue: Venue, ascending: bool) -> Iterator[tuple[datetime, dict[str, Any]]]:
+    """Yield (instant, entry) of all activities, newest first unless `ascending`."""
+    fees = venue.terms.rules.charges_fees
+    for record in venue.account.journal if ascending else reversed(venue.account.journal):
+        if isinstance(record, Transfer):
+            kind = "CSD" if record.amount > 0 else "CSW"
+            entries = [_other(record.id, record.at, record.day, kind, record.amount)]
+        elif isinstance(record, Action):
+            entries = [_action(record)]
+        else:
+            entries = [_fill(record), *(_fees(record) if fees else ())]
+        for entry in entries if ascending else reversed(entries):
+            yield record.at, entry
+
+
+def _fill_id(fill: PaperFill) -> str:
+    return f"{fill.at:%Y%m%d%H%M%S}{fill.at.microsecond // 1000:03d}::{fill.id}"
+
+
+def _fill(fill: PaperFill) -> dict[str, Any]:
+    """Return a fill's activity. Under "oomrl" stands what Alpaca does not tell: how price and fees came about."""
+    return {
+        "id": _fill_id(fill),
+        "activity_type": "FILL",
+        "transaction_time": stamp(fill.at),
+        "type": "fill" if fill.leaves <= 0 else "partial_fill",
+        "price": plain(fill.price),
+        "qty": plain(fill.qty),
+        "side": fill.order.side.value,
+        "symbol": fill.order.symbol,
+        "leaves_qty": plain(fill.leaves),
+        "order_id": fill.order.id,
+        "cum_qty": plain(fill.cumulative),
+        "order_status": "filled" if fill.leaves <= 0 else "partially_filled",
+        "oomrl": {
+            **dict(zip(("reference", "open", "spread", "impact"), map(plain, fill.made_of), strict=True)),
+            "commission": money(fill.commission),
+            "regulatory": money(fill.regulatory),
+        },
+    }
+
+
+def _fees(fill: PaperFill) -> Iterator[dict[str, Any]]:
+    for what, amount in (("commission", fill.commission), ("regulatory fee", fill.regulatory)):
+        if amount:
+            fee = _other(f"{fill.id}-{what[0]}", fill.at, fill.day, "FEE", -amount)
+            yield fee | {
+                "symbol": fill.order.symbol,
+                "description": f"{what} of {_fill_id(fill)}",
+                "group_id": fill.id,
+            }
 
 
 def _action(action: Action) -> dict[str, Any]:

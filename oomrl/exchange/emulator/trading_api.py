@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
-from oomrl.calendar import Hours
+from oomrl.domain.market import Hours
 from oomrl.domain.trading import Side
 from oomrl.exchange.emulator import statements
 from oomrl.exchange.emulator.asking import Query, bad, choice, day, flag, instant, whole, words
@@ -215,8 +216,9 @@ def orders(venue: Venue, asked: Asked) -> Answer:
     symbols, side = words(query, "symbols"), query.get("side")
     before_id, after_id = query.get("before_order_id"), query.get("after_order_id")
     pivots = [_pivot(venue, name) for name in (before_id, after_id)]
-    source = venue.account.working.values() if status == "open" else venue.account.orders.values()
-    chosen = [
+    known = venue.account.working if status == "open" else venue.account.orders
+    source = sorted(known.values(), key=lambda order: order.number, reverse=not ascending)
+    chosen = (
         order
         for order in source
         if (status == "all" or order.open == (status == "open"))
@@ -226,9 +228,8 @@ def orders(venue: Venue, asked: Asked) -> Answer:
         and (until is None or order.entered < until)
         and (pivots[0] is None or order.number < pivots[0])
         and (pivots[1] is None or order.number > pivots[1])
-    ]
-    chosen.sort(key=lambda order: order.number, reverse=not ascending)
-    return Answer([order.shown() for order in chosen[:limit]])
+    )
+    return Answer([order.shown() for order in islice(chosen, limit)])
 
 
 def order(venue: Venue, asked: Asked) -> Answer:

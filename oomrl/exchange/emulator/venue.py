@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
 import numpy as np
 
-from oomrl.calendar import Hours
-from oomrl.domain.market import Session
+from oomrl.domain.market import Hours, Session
+from oomrl.domain.trading import Side
 from oomrl.exchange.emulator.board import Board
 from oomrl.exchange.emulator.hours import Event, MarketHours, Moment, events_of
 from oomrl.exchange.emulator.matcher import Matcher
@@ -253,7 +253,7 @@ class Venue:
             number=number,
             client_order_id=client_id,
             ticket=ticket,
-            qty=ticket.qty,
+            qty=self._sold_for(ticket) if ticket.side is Side.SELL else ticket.qty,
             limit=ticket.limit,
             stop=ticket.stop,
             entered=self.now,
@@ -267,6 +267,13 @@ class Venue:
             order.hwm = self.board.price(ticket.symbol)
             self._set_stop(order)
         return order
+
+    def _sold_for(self, ticket: Ticket) -> Decimal | None:
+        """Return a sale's shares. Those for so many dollars are fixed at the bid, so that none are sold twice."""
+        quote = self.board.quote(ticket.symbol)
+        if ticket.notional is None or quote is None:
+            return ticket.qty
+        return (ticket.notional / quote[0]).quantize(Decimal(1).scaleb(-9), ROUND_DOWN).normalize()
 
     def _arrive(self, order: PaperOrder) -> None:
         if order.status is not Status.PENDING_NEW:

@@ -187,6 +187,15 @@ def test_fractional_and_notional_orders_spend_what_they_say() -> None:
     assert made.venue.account.positions() == {}
 
 
+def test_a_sale_for_dollars_never_sells_more_than_is_held_when_the_price_falls() -> None:
+    made = held(10, (50.0, 50.0, 50.0, 50.0, 1e6, 0.0, 1.0))
+    made.send("sell", None, notional="900.00")
+    assert refused(lambda: made.send("sell", 2))[:2] == (403, 40310000)
+    made.send("sell", 1)
+    made.to("open")
+    assert made.venue.account.positions() == {}
+
+
 @pytest.mark.parametrize(
     ("fields", "code"),
     [

@@ -30,6 +30,8 @@ from oomrl.settings import Settings
 
 #: Seconds between two beats: the lease is renewed, clocks compared, the watchdog fed.
 BEAT = 2.0
+#: Seconds between two beats of a standby.
+STANDBY_BEAT = 0.5
 #: Seconds between two looks at the table of jobs, besides the triggers: for what failed and may be tried again.
 LOOK = 60.0
 #: Seconds by which this host's clock may differ from the database's before it takes nothing on.
@@ -47,8 +49,8 @@ class Daemon:
         self.log = structlog.get_logger("oomrl.daemon")
         self._accounts()
         service = self.settings.service
-        if service.lease_seconds < service.http_timeout + 1:
-            raise Mistake("Setting service.lease_seconds: expected at least a second more than service.http_timeout.")
+        if service.lease_seconds < service.http_timeout + BEAT + 1:
+            raise Mistake("Setting service.lease_seconds: expected at least 3 s more than service.http_timeout.")
         state.mkdir(parents=True, exist_ok=True)
         self.store = Store.open(place(state, self.settings))
         self.lead: Lead | HostLead = (
@@ -127,7 +129,7 @@ class Daemon:
         self.log.info("serving", accounts=list(self.service.accounts), leads=self.leads, listen=listen)
         try:
             while not self._stop.is_set():
-                self._wake.wait(BEAT)
+                self._wake.wait(BEAT if self.leads else STANDBY_BEAT)
                 self._wake.clear()
                 if self._reload.is_set():
                     self._reload.clear()

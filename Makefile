@@ -54,6 +54,12 @@ MODEL ?= offline
 models: setup
 	$(campaign) --tape $(TAPE) --model $(MODEL) $(if $(SETTINGS),--settings $(SETTINGS))
 
+.PHONY: failover idle soak
+
+# The daemon: N troubled leaders (needs PostgreSQL's programs); N seconds at rest; a virtual year.
+failover idle soak: setup
+	$(campaign)
+
 .PHONY: arenas openenv openenv-check train train-check
 
 # The arenas: published scores, ordering with every probe on N (or SEEDS) seeds of both splits, noise, speed.

@@ -90,8 +90,13 @@ class Exchange:
             def log_message(self, format: str, *args: object) -> None:
                 return
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, request: object, client_address: object) -> None:
+                return  # a daemon that was killed in mid-request
+
+        server = Server(("127.0.0.1", 0), Handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return server
 
@@ -127,18 +132,21 @@ class Cable:
                 other.sendall(data)
         except OSError:
             pass
-        for end in (one, other):
-            end.close()
+        # A close alone does not reach the server while the other thread still reads.
+        self._end((one, other))
 
     def cut(self) -> None:
         self.whole = False
         for pair in self._pairs:
-            for end in pair:
-                try:
-                    end.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    continue
+            self._end(pair)
         self._pairs.clear()
+
+    def _end(self, pair: tuple[socket.socket, socket.socket]) -> None:
+        for end in pair:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
 
     def mend(self) -> None:
         self.whole = True

@@ -20,8 +20,10 @@ from oomrl.errors import OomrlError, Refused
 COMMANDS = {
     "simulate": ("simulate", "Run the whole loop over a tape under a virtual clock."),
     "replay": ("replay", "Run one strategy revision over a tape."),
+    "init": ("operate", "Ask what the service needs and write its settings."),
+    "doctor": ("operate", "Check everything that can go wrong, and say how to mend it."),
     "once": ("once", "Do one job of the service by hand."),
-    "run": ("run", "Run as a service: after each session's close, do that session's stages once."),
+    "run": ("run", "Serve all accounts for years: each session's jobs at its open and close."),
     "status": ("account", "Show the account, what trades, and what waits."),
     "diagnose": ("losses", "Show why money was lost."),
     "mandate": ("losses", "Confirm or change what a repair is asked to do."),
@@ -40,6 +42,9 @@ COMMANDS = {
     "people": ("people", "Invite, change and close accounts of the page; make tokens."),
     "notify": ("notify", "Send the test message, or what is due."),
     "page": ("page", "Serve the review page of a state directory."),
+    "backup": ("operate", "Back an account up while the service runs."),
+    "restore": ("operate", "Restore a backup into an empty account."),
+    "export": ("operate", "Write every table as a Parquet file."),
     "audit": ("audit", "Verify, export and quote the chain of attestations."),
 }
 

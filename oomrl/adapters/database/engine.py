@@ -15,6 +15,27 @@ from oomrl.errors import Mistake
 BUSY_MS = 10_000
 
 
+#: How long a PostgreSQL transaction may stand still. A writer that was paused or cut off in the middle of one would keep
+#: its locks for ever, and whoever leads after it would wait for them.
+STILL_MS = 4_000
+#: How long a statement waits for a lock before it gives up and says so.
+LOCK_MS = 8_000
+#: A server that went away without a word is noticed within seconds.
+_SERVER_CONNECTION = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 8_000,
+}
+
+
+def _patient(url: URL) -> URL:
+    """Return the URL with the server's limits for transactions that stand still and for waiting, beside its own."""
+    limits = f"-c idle_in_transaction_session_timeout={STILL_MS} -c lock_timeout={LOCK_MS}"
+    return url.update_query_dict({"options": f"{url.query.get('options', '')} {limits}".strip()})
+
+
 def url_of(place: str | Path) -> URL:
     """Return the URL of a path (SQLite) or of a URL given as text."""
     if isinstance(place, Path) or "://" not in place:
@@ -53,7 +74,9 @@ def open_engine(place: str | Path, durable: bool = True) -> Engine:
         )
         _shape_sqlite(engine, "FULL" if durable else "NORMAL")
         return engine
-    return create_engine(url, json_serializer=canonical, pool_pre_ping=True)
+    return create_engine(
+        _patient(url), json_serializer=canonical, pool_pre_ping=True, connect_args=dict(_SERVER_CONNECTION)
+    )
 
 
 def canonical(value: object) -> str:

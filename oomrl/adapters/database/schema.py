@@ -48,8 +48,8 @@ def current(connection: Connection) -> str | None:
 
 def prepare(engine: Engine) -> None:
     """Make the PostgreSQL schema that a URL names (see `apart`), where it is not there yet."""
-    _, _, name = str(engine.url.query.get("options", "")).partition("search_path=")
-    if name:
+    _, _, rest = str(engine.url.query.get("options", "")).partition("search_path=")
+    if name := rest.partition(" ")[0]:
         with engine.begin() as connection:
             connection.execute(CreateSchema(name, if_not_exists=True))
 

@@ -109,6 +109,9 @@ class Store:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             transaction = connection.begin()
             try:
+                if connection.dialect.name == "postgresql":
+                    # A reader holds nothing up, and may take its time between two questions.
+                    connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
                 yield Work(connection, self._keys)
             finally:
                 transaction.rollback()
@@ -163,6 +166,8 @@ class Store:
 
 #: What the database says, what it means, and the way out.
 _TROUBLES = (
+    ("lock timeout", "another process is writing to it: end that one, or wait for it"),
+    ("idle-in-transaction", "this process stood still in mid-transaction, which was undone: it goes on by itself"),
     ("database is locked", "another process is writing to it: end that one, or wait for it"),
     ("disk is full", "the disk is full: make room, then run `oomrl resume`"),
     ("readonly database", "the file or its folder cannot be written: give the service's user the right to"),

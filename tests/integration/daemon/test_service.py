@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from oomrl.adapters.database import Store
+from oomrl.adapters.database.jobs import Leases
 from oomrl.adapters.lead import Lead
 from oomrl.calendar import Calendar
 from oomrl.daemon.schedule import TASKS, Late, planned
@@ -194,3 +197,25 @@ def test_a_lease_that_ends_before_a_request_would_allows_no_order(store: Store) 
     assert lead.renew()
     with pytest.raises(Halt, match="took over"):
         lead.demand()
+
+
+def test_a_leader_that_stands_still_in_mid_transaction_holds_nobody_up(store: Store) -> None:
+    """As by SIGSTOP, or a network that went away: its connection stays, and so would its locks."""
+    if store.engine.dialect.name == "sqlite":
+        pytest.skip("one host: a lock on a file ends with its process, and a paused leader still leads")
+    one = Lead(store, timedelta(seconds=1), timedelta(seconds=0))
+    assert one.renew() and one.lease is not None
+    still = store.engine.connect()
+    transaction = still.begin()
+    Leases(still).take("lead", one.holder, datetime.now(UTC), timedelta(seconds=1))
+    two = Lead(store, timedelta(seconds=30), timedelta(seconds=0))
+    begun = time.monotonic()
+    while not two.renew():
+        assert time.monotonic() - begun < 30
+    two.demand()
+    with pytest.raises(DBAPIError):
+        transaction.commit()
+    still.invalidate()
+    still.close()
+    with pytest.raises(Halt, match="took over"):
+        one.demand()

@@ -1,0 +1,149 @@
+"""`oomrl init`, `doctor`, `backup`, `restore`, `export`: what a person does to a service besides trading."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from oomrl.cli.options import SETTINGS_FILE, json_option, settings_option, state_option, state_settings
+from oomrl.errors import Mistake, Refused
+
+EXAMPLE = """\
+# Settings of this service. Every setting and its default: docs/examples/service.toml. Secrets belong into the
+# environment: OOMRL_DATABASE__URL, the broker's and the model's keys.
+
+[account]
+endowment = {endowment}
+
+[loop]
+reviewer = "person"
+
+[model]
+provider = "{model}"
+
+[accounts.main]
+tape = {tape}
+start = "{start}"
+"""
+
+
+@click.command()
+@state_option
+@click.option("--tape", prompt="Tape (a Parquet file or folder of CSVs to which each session is added)")
+@click.option("--endowment", prompt="Endowment in dollars", default="1000000", show_default=True)
+@click.option(
+    "--model",
+    prompt="Who answers prompts",
+    type=click.Choice(["manual", "offline", "openai"]),
+    default="manual",
+    show_default=True,
+)
+@click.option("--start", default="shipped", show_default=True, help="shipped, phase1, or a patch file.")
+def init(state: Path, tape: str, endowment: str, model: str, start: str) -> None:
+    """Ask what the service needs and write its settings into the state directory. It can only paper-trade."""
+    target = state / SETTINGS_FILE
+    if target.exists():
+        raise Refused(f"Expected no settings in {state}, found {target.name}: edit that file. Nothing was changed.")
+    where = str(Path(tape).resolve()) if Path(tape).exists() else tape
+    text = EXAMPLE.format(endowment=endowment, model=model, tape=json.dumps(where), start=start)
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    target.write_text(text, "utf-8")
+    try:
+        from oomrl.exchange.tape_files import load_tape
+
+        state_settings(state)
+        load_tape(where)
+    except Mistake:
+        target.unlink()
+        raise
+    click.echo(f"Wrote {target}. Next: oomrl doctor --state {state} ; oomrl run --state {state}")
+
+
+@click.command()
+@state_option
+@settings_option
+@json_option
+@click.pass_context
+def doctor(ctx: click.Context, state: Path, settings_file: Path | None, as_json: bool) -> None:
+    """Check everything that can go wrong, and say how to mend it. Exit code 1 where there is a fault."""
+    from oomrl.daemon.doctor import examine
+
+    found = list(examine(state, state_settings(state, settings_file)))
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in found], indent=2))
+    else:
+        for finding in found:
+            click.echo(f"{finding.state:5} {finding.check}: {finding.found}")
+            if finding.mend:
+                click.echo(f"      -> {finding.mend}")
+    if any(finding.state == "fault" for finding in found):
+        ctx.exit(1)
+
+
+@click.command()
+@state_option
+@settings_option
+@click.option("--account", default="main", show_default=True, help="Which account.")
+@click.option("--to", "target", type=click.Path(path_type=Path), help="A folder. [default: the account's backups]")
+def backup(state: Path, settings_file: Path | None, account: str, target: Path | None) -> None:
+    """Back an account up while the service runs; the copy is restored once and compared before it counts."""
+    from oomrl.adapters.database.place import folder
+    from oomrl.daemon import backup as backups
+
+    own = folder(state, account)
+    if not own.is_dir():
+        raise Mistake(f"Expected the state of account {account} in {own}, found none.")
+    label = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
+    made = backups.take(state, state_settings(state, settings_file), account, target or backups.folder(own), label)
+    click.echo(
+        f"{made}: {made.stat().st_size:,} bytes, restored once and compared. It holds the audit key: keep it safe."
+    )
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@state_option
+@settings_option
+@click.option("--account", default="main", show_default=True, help="Which account.")
+@click.option("--check", is_flag=True, help="Only check the backup; restore nothing.")
+def restore(file: Path, state: Path, settings_file: Path | None, account: str, check: bool) -> None:
+    """Restore a backup into an account that has nothing yet, on either kind of database."""
+    from oomrl.daemon import backup as backups
+
+    manifest: dict[str, Any]
+    if check:
+        manifest = backups.verify(file)
+    else:
+        manifest = backups.restore(file, state, state_settings(state, settings_file), account)
+    rows = sum(count for count, _ in manifest["tables"].values())
+    click.echo(
+        f"{'Whole' if check else 'Restored'}: {manifest['label']}, {rows:,} rows. `oomrl audit verify` checks on."
+    )
+
+
+@click.command()
+@state_option
+@click.option("--to", "target", type=click.Path(path_type=Path), required=True, help="A new folder.")
+@json_option
+def export(state: Path, target: Path, as_json: bool) -> None:
+    """Write every table of an account as a Parquet file, money as decimals."""
+    from oomrl.adapters.database.tables import metadata
+    from oomrl.adapters.database.transfer import export as write
+    from oomrl.cli.options import open_state
+
+    if target.exists():
+        raise Mistake(f"Expected a new folder, was {target}, which exists.")
+    shown = [table for table in metadata.sorted_tables if table.name not in SECRET_TABLES]
+    with open_state(state) as store, store.read() as view:
+        counts = write(view.connection, target, shown)
+    text = "\n".join(f"{name:16} {count:,}" for name, count in counts.items())
+    click.echo(json.dumps(counts, indent=2) if as_json else text)
+
+
+#: Tables with what only the page should know: passwords' hashes, sessions, tokens.
+SECRET_TABLES = frozenset({"users", "logins", "tokens", "invitations"})

@@ -1,0 +1,110 @@
+"""Setting a service up, examining it, backing it up: by command, as a person does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from oomrl.adapters.database import Store
+from oomrl.calendar import Calendar
+from oomrl.settings import load
+from oomrl.testing import calendar_tapes
+from tests.integration.database.conftest import postgres_database  # noqa: F401
+
+from .conftest import ROOT, Ran
+
+Command = Callable[..., Ran]
+DAY = "2024-03-04"
+
+
+@pytest.fixture
+def tape(tmp_path: Path) -> Path:
+    days = [hours.day for hours in Calendar("XNYS", date(2023, 1, 1), date(2024, 3, 4)).hours]
+    calendar_tapes.write(calendar_tapes.market(days), tmp_path / "market.parquet", days[-1])
+    return tmp_path / "market.parquet"
+
+
+def test_from_init_to_a_restored_backup(command: Command, tape: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    asked = ["--tape", tape, "--endowment", "250000", "--model", "offline", "--state", state]
+    assert command("init", *asked).code == 0
+    assert command("init", *asked).code == 1
+    assert state.stat().st_mode & 0o077 == 0
+    examined = command("doctor", "--state", state, "--json")
+    found = {finding["check"]: finding for finding in json.loads(examined.out)}
+    assert examined.code == 0, examined.out
+    assert found["live trading"]["state"] == "ok" and found["account main: tape"]["state"] == "warn"
+    assert all(finding["mend"] for finding in found.values() if finding["state"] != "ok")
+    done = command("once", "judge", "--session", DAY, "--state", state)
+    assert json.loads(done.out.splitlines()[-1])["done"], done.err
+    kept = command("backup", "--state", state)
+    assert kept.code == 0, kept.err
+    (file,) = (state / "backups").iterdir()
+    assert command("restore", file, "--check").code == 0
+    refused = command("restore", file, "--state", state)
+    assert refused.code == 1 and "nothing was changed" in refused.err
+    other = tmp_path / "other"
+    assert command("restore", file, "--state", other).code == 0
+    assert command("status", "--json", "--state", other).out == command("status", "--json", "--state", state).out
+    assert command("audit", "verify", "--state", other).code == 0
+    written = command("export", "--to", tmp_path / "out", "--state", state, "--json")
+    assert json.loads(written.out)["marks"] == 1
+    marks = pq.read_table(tmp_path / "out" / "marks.parquet").to_pylist()
+    assert marks[0]["equity"] == Decimal("250000.00") and str(marks[0]["day"]) == DAY
+    assert not (tmp_path / "out" / "users.parquet").exists()
+
+
+def test_a_backup_moves_an_account_to_another_kind_of_database(
+    command: Command,
+    tape: Path,
+    tmp_path: Path,
+    postgres_database: Callable[[str], str],  # noqa: F811
+) -> None:
+    from oomrl.adapters.database.transfer import contents
+
+    state, other, back = tmp_path / "state", tmp_path / "other", tmp_path / "back"
+    command("init", "--tape", tape, "--endowment", "250000", "--model", "offline", "--state", state)
+    assert command("once", "judge", "--session", DAY, "--state", state).code == 0
+    command("backup", "--state", state)
+    (file,) = (state / "backups").iterdir()
+    server = {"OOMRL_DATABASE__URL": postgres_database("template0")}
+    moved = command("restore", file, "--state", other, env=server)
+    assert moved.code == 0, moved.err
+    again = command("backup", "--state", other, "--to", tmp_path, env=server)
+    assert again.code == 0, again.err
+    (second,) = tmp_path.glob("main-*.tar.gz")
+    assert command("restore", second, "--state", back).code == 0
+    with Store.open(state / "oomrl.db") as one, Store.open(back / "oomrl.db") as two, one.read() as a, two.read() as b:
+        assert contents(a.connection) == contents(b.connection)
+        assert contents(a.connection)["marks"][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "mend"),
+    [
+        ('tape = "nowhere.parquet"', "account main: tape", "doctor"),
+        ('start = "shipped"\n[service]\nlease_seconds = 3', "lease", "lease_seconds"),
+        ('start = "shipped"\n[executor]\nkind = "dask"\nscheduler = "tcp://127.0.0.1:1"', "executor", ""),
+    ],
+)
+def test_doctor_names_each_fault_and_how_to_mend_it(
+    command: Command, tape: Path, tmp_path: Path, change: str, check: str, mend: str
+) -> None:
+    text = change if change.startswith("tape") else f'tape = "{tape}"\n{change}'
+    (tmp_path / "oomrl.toml").write_text(f"[accounts.main]\n{text}\n")
+    examined = command("doctor", "--state", tmp_path, "--json")
+    faults = {f["check"]: f for f in json.loads(examined.out) if f["state"] == "fault"}
+    assert examined.code == 1
+    assert check in faults and mend in faults[check]["mend"] and faults[check]["mend"]
+
+
+def test_the_documented_example_is_valid() -> None:
+    settings = load(ROOT / "docs" / "examples" / "service.toml")
+    assert set(settings.accounts) == {"main", "second"}
+    assert settings.service == load(None).service

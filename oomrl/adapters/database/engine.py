@@ -15,8 +15,8 @@ from oomrl.errors import Mistake
 BUSY_MS = 10_000
 
 
-#: How long a PostgreSQL transaction may stand still. A writer that was paused or cut off in the middle of one would keep
-#: its locks for ever, and whoever leads after it would wait for them.
+#: How long a PostgreSQL transaction may stand still. A writer that was paused or cut off in the middle of one keeps
+#: its locks, and whoever leads after it would wait for them for ever.
 STILL_MS = 4_000
 #: How long a statement waits for a lock before it gives up and says so.
 LOCK_MS = 8_000

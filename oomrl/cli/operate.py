@@ -68,8 +68,7 @@ def init(state: Path, tape: str, endowment: str, model: str, start: str) -> None
 @state_option
 @settings_option
 @json_option
-@click.pass_context
-def doctor(ctx: click.Context, state: Path, settings_file: Path | None, as_json: bool) -> None:
+def doctor(state: Path, settings_file: Path | None, as_json: bool) -> None:
     """Check everything that can go wrong, and say how to mend it. Exit code 1 where there is a fault."""
     from oomrl.daemon.doctor import examine
 
@@ -81,8 +80,9 @@ def doctor(ctx: click.Context, state: Path, settings_file: Path | None, as_json:
             click.echo(f"{finding.state:5} {finding.check}: {finding.found}")
             if finding.mend:
                 click.echo(f"      -> {finding.mend}")
-    if any(finding.state == "fault" for finding in found):
-        ctx.exit(1)
+    faults = [finding.check for finding in found if finding.state == "fault"]
+    if faults:
+        raise Refused(f"Expected no fault, was {len(faults)}: {', '.join(faults)}.")
 
 
 @click.command()

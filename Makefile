@@ -116,6 +116,14 @@ fuzz: setup
 # The page with N ledger rows (a million by default) and a proposal for each hundred, while the loop writes.
 load: setup
 	$(campaign)
+build/peers/ready: bench/requirements-peers.lock
+	$(PYTHON) -m venv build/peers
+	build/peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+# Speed beside what people use today; the peers live in an environment of their own.
+bench: setup build/peers/ready
+	$(PY) -m bench.speed --peers build/peers $(if $(N),--size $(N)) --seed $(SEED) --tape $(TAPE)
 
 # Maintainers only: resolve the newest versions again. Needs uv; names no index in what it writes.
 lock:

@@ -121,6 +121,7 @@ build/peers/ready: bench/requirements-peers.lock
 	build/peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
+.PHONY: bench
 # Speed beside what people use today; the peers live in an environment of their own.
 bench: setup build/peers/ready
 	$(PY) -m bench.speed --peers build/peers $(if $(N),--size $(N)) --seed $(SEED) --tape $(TAPE)

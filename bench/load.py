@@ -142,7 +142,7 @@ def measure(made: MadeUp, paths: list[str], count: int) -> tuple[list[float], di
     try:
         assert server.stdout is not None
         url = server.stdout.readline().rpartition(": ")[2].strip().rstrip("/")
-        with httpx.Client(base_url=url, timeout=60) as http:
+        with httpx.Client(base_url=url, timeout=600) as http:
             form = re.search(r'name="form" value="([^"]+)"', http.get("/login").text)
             assert form is not None
             http.post("/login", data={"name": "ada", "password": PASSWORD, "form": form[1]})

@@ -7,6 +7,7 @@ so that a kill at any instruction loses nothing and repeats nothing. No transact
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -96,6 +97,7 @@ class Loop:
                 if self.rules.live and until is not None and session.day < until:
                     self.miss(session, record)
                     continue
+                self._act(*self.facts.news(session.day))
                 waiting = self.repair(session)
                 if self.rules.live and "trade" not in self.rules.may:
                     return waiting
@@ -287,9 +289,12 @@ class Loop:
 
     def _act_again(self, day: date) -> None:
         """Apply what persons did to the capital and which deployments were made after a close that is known."""
-        for event in self.facts.capital_events(day):
+        self._act(self.facts.capital_events(day), self.facts.deployments(day))
+
+    def _act(self, events: Sequence[CapitalEvent], deployments: Sequence[Deployment]) -> None:
+        for event in events:
             self.judge.act(event)
-        for deployment in self.facts.deployments(day):
+        for deployment in deployments:
             if deployment.kind is not DeploymentKind.START:
                 self._switch(deployment)
 

@@ -70,6 +70,10 @@ class Facts(Protocol):
         """Return what persons did to the capital after a day's close, oldest first."""
         ...
 
+    def news(self, day: date) -> tuple[Sequence[CapitalEvent], Sequence[Deployment]]:
+        """Return what persons did while this run went on; it takes effect after the close of `day`, and is dated so."""
+        ...
+
     def planned(self, day: date) -> Planned:
         """Return what was decided after a day's close."""
         ...

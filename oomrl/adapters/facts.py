@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -72,6 +72,7 @@ class StoredFacts:
             self._diagnosed = {diagnostic.loss for diagnostic in view.losses.diagnostics(run)}
             self._deployments = view.deployments.all(run)
             self._open = bool(view.losses.diagnostics(run, status="open"))
+            self._heard = {event.key for day in events.values() for event in day}
             self._bills_due = True
             self._watched: Watched | None = None
 
@@ -105,6 +106,23 @@ class StoredFacts:
 
     def capital_events(self, day: date) -> Sequence[CapitalEvent]:
         return [event for event in self._known.events.get(day, []) if not event.key.startswith("failure/")]
+
+    def news(self, day: date) -> tuple[Sequence[CapitalEvent], Sequence[Deployment]]:
+        with self.store.read() as view:
+            events = [event for event in view.capital.events(self.run) if event.key not in self._heard]
+            made = view.deployments.all(self.run)[len(self._deployments) :]
+        if not events and not made:
+            return (), ()
+        with self.store.begin() as work:
+            # Dated by the close after which they count, so that a later start folds them where they were heard.
+            for event in events:
+                work.capital.redate(self.run, event.key, day)
+            for one in made:
+                work.deployments.redate(self.run, one.sequence, day)
+        self._heard |= {event.key for event in events}
+        self._deployments += [replace(one, day=day) for one in made]
+        self._bills_due = True
+        return [replace(event, day=day) for event in events], [replace(one, day=day) for one in made]
 
     def planned(self, day: date) -> Planned:
         decided = self._known.decisions.get(day)
@@ -151,6 +169,7 @@ class StoredFacts:
                     f"failure/{day}", self.run, CapitalKind.HALT, day, self.now(), by=SERVICE, reason=reason
                 )
                 work.capital.save(event)
+                self._heard.add(event.key)
             if loss is not None:
                 work.losses.save(self._stored(loss))
             work.sessions.save_checkpoint(self.run, day, {"traded": day.isoformat()})
@@ -158,6 +177,7 @@ class StoredFacts:
     def save_capital_event(self, event: CapitalEvent) -> None:
         with self.store.begin() as work:
             work.capital.save(event)
+        self._heard.add(event.key)
 
     # -- diagnose, propose, gate, review, deploy
 

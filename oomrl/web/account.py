@@ -44,8 +44,8 @@ def account(request: Request, entry: See, after: str = "") -> Response:
             "account.html",
             table=table,
             freezes=freezes,
-            parts=_parts(marks),
-            losses=TABLES["losses"](site, view, Asked()),
+            parts=site.standing.parts(),
+            losses=TABLES["losses"](site, view, Asked(most=20)),
             **({"charts": drawn}),
         )
 
@@ -103,8 +103,7 @@ def revisions(request: Request, entry: See) -> Response:
         made = view.deployments.all(site.run)
         leaves: dict[str, list[Any]] = {}
         for brief in view.reading.proposals(site.run, most=200):
-            base = view.proposals.get(site.run, brief.id)
-            leaves.setdefault(base.base_revision if base else "", []).append(brief)
+            leaves.setdefault(brief.base_revision, []).append(brief)
         table = TABLES["revisions"](site, view, Asked())
         return page(request, entry, view, "revisions.html", made=made[::-1], leaves=leaves, table=table)
 
@@ -220,14 +219,6 @@ def _day(text: str) -> date | None:
         raise Mistake(f"Expected a day as YYYY-MM-DD, was {text[:20]!r}.") from error
 
 
-def _parts(marks: list[Mark]) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for mark in marks:
-        for name, value in mark.parts.items():
-            total[name] = total.get(name, 0.0) + float(value)
-    return total
-
-
 def _equity_charts(site: Site, view: Work, marks: list[Mark]) -> dict[str, Any]:
     days = [mark.day for mark in marks]
     equity = np.array([float(mark.equity) for mark in marks])
@@ -237,7 +228,7 @@ def _equity_charts(site: Site, view: Work, marks: list[Mark]) -> dict[str, Any]:
     for mark, flow in zip(marks[1:], flows[1:].tolist(), strict=True):
         benchmark.append(benchmark[-1] * (1 + (mark.benchmark or 0.0)) + flow)
     losses = view.losses.all(site.run)
-    diagnosed = {one.loss: one.id for one in view.losses.diagnostics(site.run)}
+    diagnosed = view.reading.diagnosed(site.run)
     made = view.deployments.all(site.run)
     marked = [
         charts.Mark(

@@ -54,7 +54,7 @@ def lines(
     """Draw lines over days, with shaded spans, a band, and marks on the first line."""
     if len(days) < 2:
         return Markup('<p class="quiet">No chart yet: it needs two sessions.</p>')
-    keep = _thinned(len(days), [days.index(m.day) for m in marks if m.day in set(days)])
+    keep = _thinned(len(days), [place for mark in marks if (place := _place(days, mark.day)) < len(days)])
     everything = [value for line in drawn for value in line.values]
     if band is not None:
         everything += [*band[0], *band[1]]
@@ -127,7 +127,7 @@ def waterfall(parts: Mapping[str, float], *, title: str, about: str) -> Markup:
 
 
 def bars(values: Sequence[tuple[str, float]], *, title: str, about: str, marked: Sequence[bool] = ()) -> Markup:
-    """Draw one bar a session; `marked` ones are hatched by class."""
+    """Draw one bar a session; `marked` ones are outlined by class."""
     if not values:
         return Markup("")
     tall, left, right = 150, LEFT, RIGHT

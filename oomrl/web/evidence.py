@@ -13,6 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from oomrl.domain.loss import PARTS
 from oomrl.domain.people import Remark
 from oomrl.domain.records import Mark, StoredDiagnostic, StoredVerdict
 from oomrl.web import charts
@@ -65,7 +66,8 @@ def lost(diagnostic: StoredDiagnostic, marks: Sequence[Mark]) -> Lost:
     span = f"{window.get('first')} to {window.get('last')}"
     amount = charts.dollars(abs(pnl))
     sentence = f"The strategy {verb} {amount} in {sessions} ({span}), most of all by {cause}{why}."
-    parts = {str(name): float(value) for name, value in _map(payload.get("decomposition")).items() if _number(value)}
+    found_parts = _map(payload.get("decomposition"))
+    parts = {name: float(found_parts[name]) for name in PARTS if _number(found_parts.get(name))}
     rows = [dict(_map(one)) for one in payload.get("sessions") or ()]
     worst = {str(row.get("day")) for row in rows}
     first, last = _day(window.get("first")), _day(window.get("last"))
@@ -73,7 +75,7 @@ def lost(diagnostic: StoredDiagnostic, marks: Sequence[Mark]) -> Lost:
     chart = charts.bars(
         [(mark.day.strftime("%-d %b %Y") if count < 13 else mark.day.isoformat(), float(mark.pnl)) for mark in shown],
         title="Profit and loss of each session of the window",
-        about=f"{len(worst)} sessions carry the loss and are hatched.",
+        about=f"{len(worst)} sessions carry the loss and are outlined.",
         marked=[mark.day.isoformat() in worst for mark in shown],
     )
     return Lost(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -73,8 +74,10 @@ class Guard:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
-            # A body without a stated length is cut where the limit is; what is left of it does not parse.
-            return {"type": "http.disconnect"} if seen > self.body_bytes else message
+            if seen > self.body_bytes:
+                # A body without a stated length that turns out to be too large.
+                raise HTTPException(413, "The request is too large.")
+            return message
 
         await self.app(scope, counted, with_headers)
 

@@ -47,7 +47,7 @@ def queue(request: Request, entry: See) -> Response:
             approvals = {one.reviewer for one in view.proposals.reviews(site.run, brief.id) if one.act is Act.APPROVE}
             rows.append({"brief": brief, "risk": risk, "approvals": len(approvals), "paths": sorted(changes.paths)})
         prompts = view.prompts.pending(site.run)
-        unconfirmed = [one for one in view.losses.diagnostics(site.run, "open") if not one.confirmed]
+        unconfirmed = view.reading.unconfirmed(site.run)
         escalated = view.reading.proposals(site.run, ("escalated",), most=5)
         recent = view.reading.proposals(site.run, most=8)
         spent = view.prompts.bill(site.run)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from oomrl.adapters.database import Store
+from oomrl.domain.loss import PARTS
 from oomrl.domain.records import Mark
 
 
@@ -47,6 +48,7 @@ class Standing:
         self._marks: list[Mark] = []
         self._holdings: dict[str, Holding] = {}
         self._costs: dict[str, Cost] = {}
+        self._parts: dict[str, float] = {}
 
     def carry_on(self) -> None:
         """Fold the sessions that were committed since."""
@@ -54,7 +56,11 @@ class Standing:
             last = view.reading.last_day(self._run)
             if last is None or last <= self._until:
                 return
-            self._marks += view.sessions.marks(self._run, after=self._until, until=last)
+            new = view.sessions.marks(self._run, after=self._until, until=last)
+            self._marks += new
+            for name in {name for mark in new for name in mark.parts}:
+                more = sum(float(mark.parts.get(name, 0)) for mark in new)
+                self._parts[name] = self._parts.get(name, 0.0) + more
             for symbol, shares, cents in view.reading.holdings_since(self._run, self._until, last):
                 holding = self._holdings.setdefault(symbol, Holding())
                 holding.shares += int(shares)
@@ -74,6 +80,11 @@ class Standing:
         """Return every mark, oldest first."""
         self.carry_on()
         return self._marks
+
+    def parts(self) -> dict[str, float]:
+        """Return what all profit and loss was made of, in dollars by part of the decomposition."""
+        self.carry_on()
+        return {name: self._parts[name] for name in PARTS if name in self._parts}
 
     def holdings(self) -> dict[str, Holding]:
         """Return what is held or was, by symbol."""

@@ -269,6 +269,8 @@ def revisions(site: Site, view: Work, asked: Asked) -> Table:
 
 def losses(site: Site, view: Work, asked: Asked) -> Table:
     """Losses, newest first."""
+    found = view.losses.all(site.run)[::-1]
+    start = int(asked.after) if asked.after.isdecimal() else 0
     rows = [
         {
             "day": loss.day,
@@ -279,13 +281,14 @@ def losses(site: Site, view: Work, asked: Asked) -> Table:
             "evidence": str(loss.detail.get("evidence", "")),
             "id": loss.id,
         }
-        for loss in reversed(view.losses.all(site.run))
+        for loss in found[start : start + asked.most]
     ]
     columns = (
         ("day", "day"), ("level", "text"), ("measure", "text"), ("value", "number"), ("threshold", "number"),
         ("evidence", "text"), ("id", "id"),
     )  # fmt: skip
-    return Table("losses", "Losses", columns, rows)
+    more = str(start + asked.most) if start + asked.most < len(found) else ""
+    return Table("losses", "Losses", columns, rows, more)
 
 
 def bills(site: Site, view: Work, asked: Asked) -> Table:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, select
+from datetime import date
+
+from sqlalchemy import Connection, func, select, update
 
 from oomrl.adapters.database.bulk import put
 from oomrl.adapters.database.runs import Runs
@@ -37,6 +39,11 @@ class Capital:
             "reason": event.reason,
         }
         return put(self._connection, capital_events, row, may_differ=("at",))
+
+    def redate(self, run: str, key: str, day: date) -> None:
+        """Date an event by the close after which the loop heard of it."""
+        mine = (capital_events.c.run_id == self._runs.key(run)) & (capital_events.c.key == key)
+        self._connection.execute(update(capital_events).where(mine).values(day=day))
 
     def events(self, run: str) -> list[CapitalEvent]:
         """Return the events of a run in the order in which they happened."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Row, select
+from datetime import date
+
+from sqlalchemy import Connection, Row, select, update
 
 from oomrl.adapters.database.bulk import put
 from oomrl.adapters.database.runs import Runs
@@ -43,6 +45,11 @@ class Deployments:
             if last is not None and deployment.base != last.revision:
                 raise Halt(f"Expected a deployment on {last.revision}, which trades, was one on {deployment.base}")
         return put(self._connection, deployments, row, may_differ=("at",))
+
+    def redate(self, run: str, sequence: int, day: date) -> None:
+        """Date a deployment by the close after which the loop heard of it."""
+        mine = (deployments.c.run_id == self._runs.key(run)) & (deployments.c.sequence == sequence)
+        self._connection.execute(update(deployments).where(mine).values(day=day))
 
     def current(self, run: str) -> Deployment | None:
         """Return the newest deployment, None before the first."""

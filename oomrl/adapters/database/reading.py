@@ -42,6 +42,7 @@ class Brief:
     author: str
     at: datetime
     diagnostic: str
+    base_revision: str
     day: date
     mandate: str
     cause: str
@@ -87,6 +88,7 @@ class Reading:
             proposals.c.author,
             proposals.c.at,
             proposals.c.diagnostic,
+            proposals.c.base_revision,
         ).where(proposals.c.run_id == self._runs.key(run))
         if statuses:
             query = query.where(proposals.c.status.in_(statuses))
@@ -98,6 +100,20 @@ class Reading:
         outcomes = self._outcomes(run, [row.id for row in rows])
         causes = self._causes(run, {row.diagnostic for row in rows})
         return [_brief(row, causes[row.diagnostic], outcomes.get(row.id, "")) for row in rows]
+
+    def diagnosed(self, run: str) -> dict[str, str]:
+        """Return the diagnostics' ids by loss, without what they say."""
+        query = select(diagnostics.c.loss, diagnostics.c.id).where(diagnostics.c.run_id == self._runs.key(run))
+        return {loss: id_ for loss, id_ in self._connection.execute(query)}
+
+    def unconfirmed(self, run: str, most: int = 20) -> list[tuple[str, date, str]]:
+        """Return the id, day and mandate of open diagnostics whose mandate waits for a person, oldest first."""
+        query = select(diagnostics.c.id, diagnostics.c.day, diagnostics.c.mandate).where(
+            diagnostics.c.run_id == self._runs.key(run),
+            diagnostics.c.status == "open",
+            diagnostics.c.confirmed.is_(False),
+        )
+        return [tuple(row) for row in self._connection.execute(query.order_by(diagnostics.c.day).limit(most))]
 
     def _outcomes(self, run: str, names: list[str]) -> dict[str, str]:
         query = select(verdicts.c.proposal, verdicts.c.outcome).where(
@@ -276,6 +292,7 @@ def _brief(row: Row[tuple[object, ...]], cause: Row[tuple[object, ...]], outcome
         author=row.author,
         at=row.at,
         diagnostic=row.diagnostic,
+        base_revision=row.base_revision,
         day=cause.day,
         mandate=cause.mandate,
         cause=str(found.get("root_cause", "unknown")),

@@ -19,6 +19,8 @@ _WHERE = {
     "research_l4": "oomrl.arenas.research.arena:RESEARCH_L4",
 }
 NAMES = tuple(_WHERE)
+ON_TAPE = "research_tape"
+"""The research arena on a person's own tape, which `research.arena.arena_on_tape` makes."""
 QUALIFYING = ("committee", "organization", "research")
 """The arenas that a proposer must pass, each in the version that qualifies."""
 

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from oomrl.arenas import log, pages, registry, runner
 from oomrl.arenas.agents.openai_agent import ModelSettings
+from oomrl.arenas.engine import Arena
 from oomrl.arenas.episode import Episode, replay
 from oomrl.arenas.organization.transcript import structured_log
 from oomrl.cli.options import json_option, say
@@ -76,6 +77,20 @@ def arena() -> None:
     """List, run, serve and train in the arenas that qualify models."""
 
 
+def arena_named(name: str, tape: str | None) -> Arena:
+    """Return an arena by its name, or the research arena on a tape."""
+    if tape is None and name != registry.ON_TAPE:
+        return registry.find(name)
+    if tape is None or name not in ("research", registry.ON_TAPE):
+        raise Mistake(f"Expected --tape with the research arena and its logs alone, was {name} with tape {tape}")
+    from oomrl.arenas.research.arena import arena_on_tape
+
+    return arena_on_tape(tape)
+
+
+TAPE = click.option("--tape", help="Play research on this tape: a built-in name, Parquet file or folder of CSVs.")
+
+
 @arena.command(name="list")
 @json_option
 def list_(as_json: bool) -> None:
@@ -95,6 +110,7 @@ def list_(as_json: bool) -> None:
 @click.option("--agent", default="heuristic", show_default=True, help="A policy or probe, openai, or manual.")
 @click.option("--seeds", default="0-4", show_default=True, envvar="RUN_SEED", help="Like 7,11,13 or 0-19.")
 @click.option("--task", "tasks", multiple=True, help="Only this task; may be repeated.")
+@TAPE
 @model_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for logs, pages and run.json.")
 @click.option("--transcript", is_flag=True, help="Print [START], [STEP] and [END] lines of each episode.")
@@ -105,6 +121,7 @@ def run(
     agent: str,
     seeds: str,
     tasks: tuple[str, ...],
+    tape: str | None,
     model: str | None,
     base_url: str | None,
     effort: str | None,
@@ -114,7 +131,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Play every task of an arena with every seed. Exit code 2 where the agent failed in any episode."""
-    found = registry.find(name)
+    found = arena_named(name, tape)
     chosen = runner.parse_seeds(seeds)
     settings = None
     if agent == "openai":
@@ -154,14 +171,15 @@ def _first(result: runner.Run) -> str:
 @arena.command(name="replay")
 @click.argument("logs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--page", type=click.Path(path_type=Path), help="Also write the page of the (one) episode here.")
+@TAPE
 @json_option
-def replay_(logs: tuple[Path, ...], page: Path | None, as_json: bool) -> None:
+def replay_(logs: tuple[Path, ...], page: Path | None, tape: str | None, as_json: bool) -> None:
     """Play logs again; refuse one that does not give the same answers, score and hash."""
     rows = []
     for path in logs:
         found = log.read(path.read_text(encoding="utf-8").splitlines())
         start = found.records()[0]["body"]
-        played_in = registry.find(str(start.get("arena")))
+        played_in = arena_named(str(start.get("arena")), tape)
         episode = replay(played_in, found)
         rows.append({"log": str(path), "score": episode.score, "steps": episode.steps, "head": episode.log.head})
         if page is not None:

@@ -68,6 +68,8 @@ def test_the_transcript_has_start_step_and_end_lines(command: Command) -> None:
         (("arena", "run", "committee", "--task", "x"), "Expected tasks of"),
         (("arena", "run", "committee", "--agent", "openai"), "give --model"),
         (("arena", "run", "committee", "--agent", "openai", "--model", "m"), "OPENAI_API_KEY"),
+        (("arena", "run", "committee", "--tape", "builtin"), "Expected --tape with the research arena"),
+        (("arena", "run", "research_tape"), "Expected --tape"),
         (("arena", "leaderboard", "."), "run.json"),
         (("qualify",), "give --model"),
         (("qualify", "--model", "m", "--task", "x", "--base-url", "http://127.0.0.1:1"), "one --arena"),

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 
 from oomrl.arenas.engine import Arena, Json, Task
+from oomrl.arenas.registry import ON_TAPE
 from oomrl.arenas.research.agents import POLICIES
 from oomrl.arenas.research.behaviour import summary_of_logs
-from oomrl.arenas.research.engine import DESKS, MAX_STEPS, ResearchEngine
+from oomrl.arenas.research.engine import DESKS, MAX_STEPS, TAPE, TAPE_DESKS, ResearchEngine
 from oomrl.arenas.research.laboratory import ReferenceLaboratory
 from oomrl.arenas.research.probes import PROBES
 from oomrl.arenas.research.sandboxed import sandbox_laboratory
 from oomrl.arenas.research.synthetic import LEVELS
+from oomrl.arenas.research.tapes import panel_from
+from oomrl.exchange.tape import Tape
+from oomrl.exchange.tape_files import load_tape
 
 _TITLES = {
     "model": "Write model code, train, backtest, submit one strategy or abstain",
@@ -21,7 +27,7 @@ _TITLES = {
     "regime": "Trade block after block while signals fade and turn round",
 }
 #: As the manifest's checks know them; what is called hard has two steps.
-_DIFFICULTY = {"l1": "easy", "l2": "medium", "l3": "hard", "l4": "hard"}
+_DIFFICULTY = {"l1": "easy", "l2": "medium", "l3": "hard", "l4": "hard", TAPE: "hard"}
 LIMITS = (
     "Synthetic signals are linear in expressions of public fields; real ones are not.",
     "On a real tape nobody knows the ceiling: capture is the hidden Sharpe over 1.5, abstaining is worth 0.",
@@ -97,6 +103,26 @@ def arena_of(name: str, tasks: Iterable[str]) -> Arena:
         mcp_tools=True,
         tool_schemas=tool_schemas(),
     )
+
+
+def arena_on_tape(source: str) -> Arena:
+    """Return the arena on a real tape: the desks that need no planted truth, and so no oracle among the players.
+
+    The version names the tape, so that a log replays on the one that it was played on alone.
+    """
+    tape = load_tape(source)
+    arena = arena_of(ON_TAPE, [f"{desk}@{TAPE}" for desk in TAPE_DESKS])
+    return replace(
+        arena,
+        version=f"{arena.version}+{tape.digest[:12]}",
+        make=partial(_engine_on, tape),
+        policies={name: policy for name, policy in POLICIES.items() if name != "oracle"},
+        tool_schemas=tool_schemas(TAPE_DESKS),
+    )
+
+
+def _engine_on(tape: Tape) -> ResearchEngine:
+    return ResearchEngine(ReferenceLaboratory(sandbox_laboratory()), tape=lambda seed: panel_from(tape, seed))
 
 
 #: The arena that qualifies: every desk, easy to hard. `research_l4` and the like grow with the models.

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from oomrl.arenas.research.agents import POLICIES
+from oomrl.arenas.research.arena import arena_on_tape
 from oomrl.arenas.research.campaign import play
 from oomrl.arenas.research.engine import ResearchEngine
 from oomrl.arenas.research.tapes import panel_from
@@ -99,3 +100,13 @@ def test_a_tape_that_is_too_short_or_narrow_is_refused(parquet: Path) -> None:
     few = Tape(tape.name, tape.symbols[:6], tape.days, {name: v[:, :6] for name, v in tape.columns.items()})
     with pytest.raises(Mistake, match="at least 10 names"):
         panel_from(few, 1, **SIZE)
+
+
+def test_the_arena_on_a_tape_names_it_in_its_version_and_has_no_oracle(parquet: Path) -> None:
+    arena = arena_on_tape(str(parquet))
+    assert arena.version.endswith(read_tape(parquet).digest[:12])
+    assert set(arena.tasks) == {"model@tape", "features@tape"}
+    assert "oracle" not in arena.policies and {"random", "simple", "heuristic"} <= set(arena.policies)
+    assert {schema["name"] for schema in arena.tool_schemas} >= {"train_model", "build_features", "execute"}
+    with pytest.raises(Mistake, match="days"):
+        arena.make().reset(0, "features@tape")

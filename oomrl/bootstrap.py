@@ -19,7 +19,7 @@ from oomrl.adapters.audit import Audit
 from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.notices import Notice
-from oomrl.adapters.database.place import MAIN, place
+from oomrl.adapters.database.place import MAIN, RUN, place
 from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.gate import StrategyGate
 from oomrl.adapters.journal import StoredJournal
@@ -59,9 +59,6 @@ if TYPE_CHECKING:
 #: Simulated instants are at this time of their session's day: after every close in New York.
 CLOSE = time(21, 30, tzinfo=UTC)
 
-
-#: The run of an account's store.
-RUN = "simulation"
 
 
 @dataclass

@@ -226,7 +226,7 @@ class ServiceSettings(Section):
     """How the daemon runs.
 
     `closures` are days on which the exchange stays shut though its calendar does not know it yet (a day of mourning).
-    `listen` is where health, readiness and metrics are served ("" for nowhere); `page` serves the review page beside.
+    `listen` is where health, readiness and metrics are served ("" for nowhere).
     A leader's lease lives `lease_seconds`, longer by at least three than any request to a broker (`http_timeout`):
     it is renewed every other second, and no order goes out that could still be on its way when it ends.
     """
@@ -235,7 +235,6 @@ class ServiceSettings(Section):
     closures: tuple[date, ...] = ()
     listen: str = "127.0.0.1:9464"
     stop_seconds: float = Field(60, gt=0, le=3_600)
-    page: bool = False
     lease_seconds: float = Field(6, ge=2, le=60)
     http_timeout: float = Field(2.5, gt=0, le=50)
     backups: int = Field(14, ge=1, le=1_000)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from oomrl import bootstrap
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store
-from oomrl.adapters.database.place import folder, place
+from oomrl.adapters.database.place import RUN, folder, place
 from oomrl.calendar import Calendar
 from oomrl.daemon.schedule import TASKS, next_due
 from oomrl.daemon.service import run_of
@@ -31,7 +30,7 @@ def compose(state: Path, settings: Settings, account: str, session: date, calend
     with Store.open(place(state, settings)) as store, store.read() as view:
         jobs = view.jobs.all(run_of(account)) if view.runs.get(run_of(account)) else []
     with Store.open(place(state, settings, account)) as store, store.read() as view:
-        run = bootstrap.RUN
+        run = RUN
         served = view.runs.get(run) is not None
         mark = view.sessions.last_mark(run) if served else None
         decided = view.sessions.decisions(run)[-1:] if served else []

@@ -12,10 +12,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from oomrl import bootstrap
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.figures import Figures, figures, oldest_due
-from oomrl.adapters.database.place import MAIN, place
+from oomrl.adapters.database.place import MAIN, RUN, place
 from oomrl.daemon.service import run_of
 from oomrl.domain.capital import State
 from oomrl.errors import Halt
@@ -92,7 +91,7 @@ class _Stored(Collector):
                     known = view.runs.get(run_of(account)) is not None
                     last = view.jobs.last_success(run_of(account)) if known else {}
                 with self._store(account).read() as view:
-                    found = figures(view.connection, bootstrap.RUN)
+                    found = figures(view.connection, RUN)
             except Halt:
                 reachable.add_metric([account], 0)
                 continue

@@ -12,6 +12,8 @@ from oomrl.settings import Settings
 #: The account that lives in the state directory itself, beside the daemon's own tables.
 MAIN = "main"
 FILE = "oomrl.db"
+#: The run of an account's store.
+RUN = "simulation"
 
 
 def folder(state: Path, account: str = MAIN) -> Path:

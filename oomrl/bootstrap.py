@@ -48,6 +48,7 @@ from oomrl.exchange.replay import ReplayResult, Terms
 from oomrl.exchange.tape import Tape
 from oomrl.exchange.tape_files import load_tape
 from oomrl.judging import Judge
+from oomrl.live import require_paper_or_consent
 from oomrl.loop import STAGES, Loop, Rules
 from oomrl.ports import Broker, Market, Timer
 from oomrl.settings import AccountOf, Settings
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 
 #: Simulated instants are at this time of their session's day: after every close in New York.
 CLOSE = time(21, 30, tzinfo=UTC)
-
 
 
 @dataclass
@@ -401,6 +401,7 @@ def _own(asked: Simulation, tape: Tape, begin: date, store: Store, closing: cont
     terms, settings = asked.terms, asked.settings
     assert terms is not None
     timer = asked.timer or WallTimer()
+    require_paper_or_consent(settings, settings.broker.base_url)
     broker = reached(settings.broker, timer, os.environ, settings.service.http_timeout)
     closing.callback(broker.close)
     journal = StoredJournal(store, RUN)

@@ -154,17 +154,16 @@ def _environments() -> str:
 
 
 def _live(settings: Settings) -> str:
-    broker = getattr(settings, "broker", None)
-    url = "" if broker is None else broker.base_url
-    if not url or is_paper(url):
+    url = settings.broker.base_url
+    if is_paper(url):
         return "off: paper trading alone"
     require_paper_or_consent(settings, url)
     raise Fault(f"{url} trades REAL MONEY", "set broker.base_url to the paper address unless you mean it", "warn")
 
 
 def _credentials(settings: Settings) -> str:
-    broker = getattr(settings, "broker", None)
-    if broker is None or not any(getattr(account, "broker", "") == "alpaca" for account in settings.accounts.values()):
+    broker = settings.broker
+    if not any(account.broker == "alpaca" for account in settings.accounts.values()):
         return "none needed: the embedded paper exchange"
     missing = [name for name in (broker.key_env, broker.secret_env) if not os.environ.get(name)]
     if missing:

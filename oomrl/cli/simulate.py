@@ -119,7 +119,7 @@ def run_once(
         if page is not None:
             from oomrl.web.serving import serving
 
-            page.enter_context(serving(state, settings, made.run, say=console.print))
+            page.enter_context(serving(state, settings, made.run, say=lambda text: click.echo(text, err=True)))
         waiting = made.loop.run()
         if waiting is not None:
             say_waiting(waiting, state, as_json)

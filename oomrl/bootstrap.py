@@ -20,6 +20,7 @@ from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.notices import Notice
 from oomrl.adapters.database.place import MAIN, RUN, place
+from oomrl.adapters.executor import fan_of
 from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.gate import StrategyGate
 from oomrl.adapters.journal import StoredJournal
@@ -285,7 +286,10 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         confirm_mandate=settings.loop.confirm_mandate,
         refusal=lambda: unqualified(settings, asked.state),
     )
-    counterfactual = Counterfactual(tape, workers, terms)
+    fan = fan_of(settings.executor)
+    if fan is not None:
+        closing.callback(fan.close)
+    counterfactual = Counterfactual(tape, workers, terms, fan=fan)
     secret = hashlib.sha256(f"oomrl/judge/{asked.seed}".encode()).digest()
     gate = StrategyGate(run, store, repository, counterfactual, found, secret, clock.now)
     broker = _broker(asked, tape, begin, terms, facts, own, store, closing)

@@ -49,3 +49,7 @@ class StrategyFailure(Halt):
         self.kind = kind
         self.message = message
         self.traceback = traceback
+
+    def __reduce__(self) -> tuple[type[StrategyFailure], tuple[str, str, str]]:
+        """Cross process boundaries whole."""
+        return type(self), (self.kind, self.message, self.traceback)

@@ -242,10 +242,13 @@ class ServiceSettings(Section):
 
 
 class ExecutorSettings(Section):
-    """Where gates, mutants and replays run: `local` processes, or a Dask cluster by its scheduler's address."""
+    """Where replays of candidate and incumbent run: `local` processes, or a Dask cluster by its scheduler's address.
+
+    One process is the job's own. Every worker of a cluster needs this package, the strategy's interpreters, a sandbox.
+    """
 
     kind: Literal["local", "dask"] = "local"
-    processes: int = Field(2, ge=1, le=256)
+    processes: int = Field(1, ge=1, le=256)
     scheduler: str = ""
 
 

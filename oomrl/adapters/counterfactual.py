@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from oomrl.adapters.executor import Fan
 from oomrl.adapters.strategies import WORKER_VIEW, Workers, configuration
 from oomrl.domain.account import Cadence, SessionRecord
 from oomrl.domain.market import Floats, Session
@@ -54,21 +55,33 @@ class Replayed:
 
 @dataclass
 class Counterfactual:
-    """Replay trees over one tape, on the terms of the simulated account; `keep_orders` keeps each order beside."""
+    """Replay trees over one tape, on the terms of the simulated account; `keep_orders` keeps each order beside.
+
+    Replays that are asked for together run beside one another where there is a `fan`.
+    """
 
     tape: Tape
     workers: Workers
     terms: Terms
     keep_orders: bool = False
+    fan: Fan | None = None
     _kept: dict[tuple[int, date, date], Replayed] = field(default_factory=dict)
 
     def replayed(self, tree: Tree, first: date, today: date) -> Replayed:
         """Replay a tree from `first` to `today`, shown everything before; a worker that fails stops trading."""
-        view = {path: data for path, data in tree.items() if path.split("/")[0] in WORKER_VIEW}
-        key = (hash(tuple(sorted(view.items()))), first, today)
+        view, key = _seen(tree, first, today)
         if key not in self._kept:
             self._kept[key] = self._replay(view, first, today)
         return self._kept[key]
+
+    def _beside(self, trees: Sequence[Tree], first: date, today: date) -> None:
+        """Replay what is not kept yet, all at once."""
+        views = {key: view for view, key in (_seen(tree, first, today) for tree in trees) if key not in self._kept}
+        if self.fan is None or not views:
+            return
+        alone = replace(self, fan=None, _kept={})
+        made = self.fan.map(Counterfactual._replay, [(alone, view, first, today) for view in views.values()])
+        self._kept.update(zip(views, made, strict=True))
 
     def judge(self, base: Tree, candidate: Tree, loss_first: date, today: date, attempt: int) -> Decision:
         """Judge a candidate by its windows."""
@@ -77,6 +90,7 @@ class Counterfactual:
     def windows(self, base: Tree, candidate: Tree, loss_first: date, today: date) -> list[Window]:
         """Replay candidate and base: the loss window as shown to the proposer, all before it held back."""
         first = self._first(base, today)
+        self._beside((candidate, base), first, today)
         one, other = self.replayed(candidate, first, today), self.replayed(base, first, today)
         return [
             window
@@ -121,6 +135,12 @@ class Counterfactual:
         with started(self.workers, tree) as worker:
             result = replay(known.sessions(), worker, terms, from_day=first, on_record=sizes.see)
         return Replayed(result, sizes.participation, sizes.names, frozenset(sizes.orders))
+
+
+def _seen(tree: Tree, first: date, today: date) -> tuple[Tree, tuple[int, date, date]]:
+    """Return what a worker sees of a tree, and the key of its replay over a span."""
+    view = {path: data for path, data in tree.items() if path.split("/")[0] in WORKER_VIEW}
+    return view, (hash(tuple(sorted(view.items()))), first, today)
 
 
 @contextmanager

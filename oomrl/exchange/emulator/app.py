@@ -23,6 +23,7 @@ from starlette.routing import Route, WebSocketRoute
 
 from oomrl.errors import Mistake
 from oomrl.exchange.emulator import admin, data_api, trading_api
+from oomrl.exchange.emulator.answers import Answer, Asked, Handler
 from oomrl.exchange.emulator.asking import body_of
 from oomrl.exchange.emulator.clock import VirtualClock
 from oomrl.exchange.emulator.faults import Faults, faults_of
@@ -31,7 +32,6 @@ from oomrl.exchange.emulator.market_data import MarketData
 from oomrl.exchange.emulator.mishaps import TOO_MANY, Mishaps
 from oomrl.exchange.emulator.refusals import Refusal, invalid
 from oomrl.exchange.emulator.stream import Hub
-from oomrl.exchange.emulator.trading_api import Answer, Asked
 from oomrl.exchange.emulator.venue import Venue
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -103,7 +103,7 @@ class Exchange:
                 await asyncio.wait_for(self._moved.wait(), self.clock.seconds_until(event.at))
             self.tick()
 
-    def _trading(self, path: str, run: trading_api.Handler) -> Endpoint:
+    def _trading(self, path: str, run: Handler) -> Endpoint:
         def handle(request: Request, body: Any, mishap: str | None) -> Answer:
             return run(self.venue, Asked(request.query_params, request.path_params, body, mishap))
 

@@ -99,6 +99,7 @@ def range_of(query: Query, symbols: tuple[str, ...], *, most: int, default: int)
         ascending=choice(query, "sort", "asc", ("asc", "desc")) == "asc",
         limit=whole(query, "limit", default, 1, most),
         token=query.get("page_token") or None,
+        to_day=len(query.get("end") or "") == 10,
     )
     if asked.start and asked.end and asked.start > asked.end:
         raise bad("invalid start: expected not after end")

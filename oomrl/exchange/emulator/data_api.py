@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from oomrl.exchange.emulator.answers import Answer
 from oomrl.exchange.emulator.asking import Query, choice, instant, range_of, symbols_of, whole, words
+from oomrl.exchange.emulator.corporate_actions import corporate_actions
 from oomrl.exchange.emulator.market_data import MAX_ROWS, MarketData, Range, feed_of
 from oomrl.exchange.emulator.refusals import not_found
-from oomrl.exchange.emulator.trading_api import Answer
 
 Answering = Callable[[MarketData, Query, dict[str, str]], Answer]
 Finding = Callable[[MarketData, str, str], dict[str, Any] | None]
@@ -56,7 +57,7 @@ def latest(plural: str, singular: str, find: Finding) -> tuple[Answering, Answer
     return many, one
 
 
-def corporate_actions(data: MarketData, query: Query, path: dict[str, str]) -> Answer:
+def actions(data: MarketData, query: Query, path: dict[str, str]) -> Answer:
     asked = Range(
         words(query, "symbols"),
         instant(query, "start"),
@@ -66,7 +67,7 @@ def corporate_actions(data: MarketData, query: Query, path: dict[str, str]) -> A
         query.get("page_token") or None,
     )
     kinds = words(query, "types")
-    return Answer(data.corporate_actions(asked, frozenset(kinds) if kinds else None))
+    return Answer(corporate_actions(data.venue, asked, frozenset(kinds) if kinds else None))
 
 
 def exchanges(data: MarketData, query: Query, path: dict[str, str]) -> Answer:
@@ -84,7 +85,7 @@ def _routes() -> tuple[tuple[str, Answering], ...]:
     for name, (many, one) in (*((kind, historical(kind)) for kind in ("bars", "trades", "quotes")), *latests):
         out += [(f"/v2/stocks/{name}", many), (f"/v2/stocks/{{symbol}}/{name}", one)]
     out += [("/v2/stocks/snapshots", snapshots[0]), ("/v2/stocks/{symbol}/snapshot", snapshots[1])]
-    out += [("/v1/corporate-actions", corporate_actions), ("/v2/stocks/meta/exchanges", exchanges)]
+    out += [("/v1/corporate-actions", actions), ("/v2/stocks/meta/exchanges", exchanges)]
     return tuple(out)
 
 

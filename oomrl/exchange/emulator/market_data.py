@@ -1,20 +1,18 @@
-"""The market data API: bars, trades, quotes and corporate actions of what has happened up to now."""
+"""Market data: bars, trades and quotes of what has happened up to now, in pages."""
 
 from __future__ import annotations
 
-import uuid
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from oomrl.domain.market import ticks
 from oomrl.exchange.emulator.hours import NEW_YORK, at, points_of
-from oomrl.exchange.emulator.orders import NAMESPACE, stamp
+from oomrl.exchange.emulator.orders import stamp
 from oomrl.exchange.emulator.refusals import Refusal, invalid, unprocessable
 from oomrl.exchange.emulator.venue import Venue
 from oomrl.exchange.matching import path_of
@@ -30,7 +28,10 @@ MAX_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a historical request asks for: symbols, start <= instant <= end, order, rows a page, where to go on."""
+    """What a historical request asks for: symbols, start <= instant <= end, order, rows a page, where to go on.
+
+    `to_day` says that the end was a day: it then means as much of that day as may be seen.
+    """
 
     symbols: tuple[str, ...]
     start: datetime | None = None
@@ -38,6 +39,7 @@ class Range:
     ascending: bool = True
     limit: int = 1_000
     token: str | None = None
+    to_day: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,51 +131,6 @@ class MarketData:
             shot["prevDailyBar"] = days[-2]
         return shot
 
-    # Corporate actions
-
-    def corporate_actions(self, asked: Range, kinds: frozenset[str] | None) -> dict[str, Any]:
-        """Return GET /v1/corporate-actions: dividends and splits with an ex-date up to now."""
-        first = asked.start.date() if asked.start else date.min
-        last = asked.end.date() if asked.end else date.max
-        rows = [
-            (group, entry)
-            for day, group, entry in self._actions(asked.symbols)
-            if first <= day <= last and (kinds is None or group[:-1] in kinds)
-        ]
-        if not asked.ascending:
-            rows.reverse()
-        start = _offset(asked.token)
-        page: dict[str, list[dict[str, Any]]] = {}
-        for group, entry in rows[start : start + asked.limit]:
-            page.setdefault(group, []).append(entry)
-        more = start + asked.limit < len(rows)
-        return {"corporate_actions": page, "next_page_token": str(start + asked.limit) if more else None}
-
-    def _actions(self, symbols: tuple[str, ...]) -> Iterator[tuple[date, str, dict[str, Any]]]:
-        venue = self.venue
-        known = venue.board.closed + (venue.board.session is not None)
-        split, dividend = venue.tape.columns["split"][:known], venue.tape.columns["dividend"][:known]
-        for row, number in zip(*np.nonzero((split > 0) & (split != 1) | (dividend > 0)), strict=True):
-            symbol, day = venue.tape.symbols[number], venue.tape.days[row]
-            if symbols and symbol not in symbols:
-                continue
-            common = {"symbol": symbol, "process_date": day.isoformat(), "ex_date": day.isoformat()}
-            common["id"] = str(uuid.uuid5(NAMESPACE, f"ca/{symbol}/{day}"))
-            ratio, cash = float(split[row, number]), float(dividend[row, number])
-            if ratio != 1.0:
-                exact = Fraction(ratio).limit_denominator(1000)
-                rates = {"new_rate": exact.numerator, "old_rate": exact.denominator}
-                if ratio > 1:
-                    yield day, "forward_splits", {**common, **rates, "cusip": _cusip(symbol)}
-                else:
-                    cusips = {"old_cusip": _cusip(symbol), "new_cusip": _cusip(symbol)}
-                    yield day, "reverse_splits", {**common, **rates, **cusips}
-            if cash > 0:
-                identity = str(uuid.uuid5(NAMESPACE, f"ca/{symbol}/{day}/cash"))
-                facts = {"rate": cash, "special": False, "foreign": False, "cusip": _cusip(symbol), "id": identity}
-                dates = {"record_date": day.isoformat(), "payable_date": day.isoformat()}
-                yield day, "cash_dividends", {**common, **facts, **dates}
-
     # What there is
 
     def _end(self, asked: Range, feed: str) -> datetime:
@@ -181,7 +138,7 @@ class MarketData:
         newest = now - SIP_DELAY if self.free_plan and feed == "sip" else now
         if asked.end is None:
             return newest
-        if asked.end > newest and feed == "sip" and self.free_plan and asked.end <= now + timedelta(days=1):
+        if asked.end > newest and feed == "sip" and self.free_plan and not asked.to_day:
             raise unprocessable("subscription does not permit querying recent SIP data")
         return min(asked.end, newest)
 
@@ -420,15 +377,3 @@ def _trade(found: Print, share: float) -> dict[str, Any]:
 
 def _path(bar: list[float]) -> list[float]:
     return [float(price) / 1e4 for price in path_of(*ticks(np.array(bar[:4])))]
-
-
-def _offset(token: str | None) -> int:
-    if not token:
-        return 0
-    if not (token.isdecimal() and token.isascii() and len(token) < 9):
-        raise invalid("invalid page_token")
-    return int(token)
-
-
-def _cusip(symbol: str) -> str:
-    return uuid.uuid5(NAMESPACE, f"cusip/{symbol}").hex[:9].upper()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from oomrl.domain.trading import Side
-from oomrl.exchange.emulator.orders import Force, Kind, Ticket
+from oomrl.exchange.emulator.orders import Force, Kind, PaperOrder, Ticket
 from oomrl.exchange.emulator.refusals import invalid, malformed, unprocessable
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -93,6 +94,33 @@ def changes_of(body: Any) -> dict[str, Any]:
             raise invalid("client_order_id must be no more than 128 characters")
         changes["client_order_id"] = client_order_id
     return changes
+
+
+def changed(order: PaperOrder, changes: dict[str, Any]) -> Ticket:
+    """Return what an open order becomes by a replacement. Raises `Refusal`."""
+    ticket = replace(order.ticket, limit=order.limit, stop=order.stop, qty=order.remaining)
+    if not changes:
+        raise unprocessable("unable to replace order, nothing changes")
+    if "qty" in changes:
+        if changes["qty"] <= order.filled_qty:
+            raise unprocessable(f"qty must be more than the filled quantity {order.filled_qty}")
+        ticket = replace(ticket, qty=changes["qty"] - order.filled_qty)
+    for name in ("limit", "stop"):
+        if name in changes:
+            if getattr(ticket, name) is None or ticket.kind is Kind.TRAILING_STOP:
+                raise unprocessable(f"a {ticket.kind.value} order has no {name} price to replace")
+            check_increment(f"{name}_price", changes[name])
+            ticket = replace(ticket, **{name: changes[name]})
+    if "trail" in changes:
+        if ticket.kind is not Kind.TRAILING_STOP:
+            raise unprocessable("only trailing stop orders have a trail to replace")
+        which = "trail_price" if ticket.trail_price is not None else "trail_percent"
+        ticket = replace(ticket, **{which: changes["trail"]})
+    if ticket.kind is Kind.TRAILING_STOP:
+        ticket = replace(ticket, stop=None)
+    if "force" in changes:
+        ticket = replace(ticket, force=changes["force"])
+    return replace(ticket, client_order_id=changes.get("client_order_id"))
 
 
 def number(fields: Mapping[str, Any], name: str) -> Decimal | None:

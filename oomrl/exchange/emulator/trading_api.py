@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from oomrl.domain.market import Hours
 from oomrl.domain.trading import Side
-from oomrl.exchange.emulator import statements
-from oomrl.exchange.emulator.asking import Query, bad, choice, day, flag, instant, whole, words
-from oomrl.exchange.emulator.hours import NEW_YORK, at
+from oomrl.exchange.emulator import calendar_api, statements
+from oomrl.exchange.emulator.answers import Answer, Asked, Handler
+from oomrl.exchange.emulator.asking import bad, choice, day, flag, instant, whole, words
+from oomrl.exchange.emulator.hours import at
 from oomrl.exchange.emulator.orders import Force, Kind, PaperOrder, Ticket, asset_id
-from oomrl.exchange.emulator.refusals import Refusal, invalid, not_found, unprocessable
+from oomrl.exchange.emulator.refusals import Refusal, invalid, not_found
 from oomrl.exchange.emulator.tickets import changes_of, number, ticket_of
 from oomrl.exchange.emulator.venue import Venue
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An HTTP status and a JSON body (None: empty)."""
-
-    body: Any = None
-    status: int = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request as the handlers see it. `mishap` names what shall go wrong inside the exchange, if anything."""
-
-    query: Query
-    path: dict[str, str]
-    body: Any = None
-    mishap: str | None = None
-
-
-Handler = Callable[[Venue, Asked], Answer]
 
 
 def account(venue: Venue, asked: Asked) -> Answer:
@@ -71,74 +48,6 @@ def configure(venue: Venue, asked: Asked) -> Answer:
         raise invalid("suspend_trade must be a boolean")
     venue.account.suspended = suspend
     return configurations(venue, asked)
-
-
-def clock(venue: Venue, asked: Asked) -> Answer:
-    now = venue.now
-    return Answer(
-        {
-            "timestamp": _eastern(now),
-            "is_open": venue.hours.current(now) is not None,
-            "next_open": _eastern(venue.hours.next_open(now).opens),
-            "next_close": _eastern(venue.hours.next_close(now).closes),
-        }
-    )
-
-
-def calendar(venue: Venue, asked: Asked) -> Answer:
-    days = _calendar_days(venue, asked.query)
-    return Answer(
-        [
-            {
-                "date": hours.day.isoformat(),
-                "open": f"{hours.opens.astimezone(NEW_YORK):%H:%M}",
-                "close": f"{hours.closes.astimezone(NEW_YORK):%H:%M}",
-                "session_open": "0400",
-                "session_close": "2000",
-                "settlement_date": venue.hours.after(hours.day, 1).isoformat(),
-            }
-            for hours in days
-        ]
-    )
-
-
-def clocks(venue: Venue, asked: Asked) -> Answer:
-    """GET /v3/clock, for the two US exchanges."""
-    now = venue.now
-    current = venue.hours.current(now)
-    markets = words(asked.query, "markets") or ("NYSE",)
-    phase = "core" if current else "closed"
-    until = current.closes if current else venue.hours.next_open(now).opens
-    return Answer(
-        {
-            "clocks": [
-                {
-                    "market": _market(name),
-                    "timestamp": _eastern(now),
-                    "is_market_day": venue.hours.session(now.astimezone(NEW_YORK).date()) is not None,
-                    "next_market_open": _eastern(venue.hours.next_open(now).opens),
-                    "next_market_close": _eastern(venue.hours.next_close(now).closes),
-                    "phase": phase,
-                    "phase_until": _eastern(until),
-                }
-                for name in markets
-            ]
-        }
-    )
-
-
-def market_calendar(venue: Venue, asked: Asked) -> Answer:
-    """GET /v3/calendar/{market}."""
-    days = [
-        {
-            "date": hours.day.isoformat(),
-            "core_start": _eastern(hours.opens),
-            "core_end": _eastern(hours.closes),
-            "settlement_date": venue.hours.after(hours.day, 1).isoformat(),
-        }
-        for hours in _calendar_days(venue, asked.query)
-    ]
-    return Answer({"market": _market(asked.path["market"]), "calendar": days})
 
 
 def assets(venue: Venue, asked: Asked) -> Answer:
@@ -359,33 +268,6 @@ def _pivot(venue: Venue, order_id: str | None) -> int | None:
     return venue.find(order_id).number if order_id else None
 
 
-def _calendar_days(venue: Venue, query: Query) -> tuple[Hours, ...]:
-    if choice(query, "date_type", "TRADING", ("TRADING", "SETTLEMENT")) == "SETTLEMENT":
-        raise unprocessable("date_type SETTLEMENT is not supported by this exchange")
-    hours = venue.hours.hours
-    first, last = day(query, "start", hours[0].day), day(query, "end", hours[-1].day)
-    return venue.calendar(first, last)
-
-
-MARKETS = {
-    "NYSE": ("NYSE", "New York Stock Exchange"),
-    "XNYS": ("NYSE", "New York Stock Exchange"),
-    "NASDAQ": ("NASDAQ", "Nasdaq Stock Market"),
-    "XNAS": ("NASDAQ", "Nasdaq Stock Market"),
-}
-
-
-def _market(name: str) -> dict[str, str]:
-    if name not in MARKETS:
-        raise bad(f"invalid market: expected {', '.join(MARKETS)}, was {name!r}")
-    acronym, full = MARKETS[name]
-    return {"acronym": acronym, "name": full, "timezone": "America/New_York"}
-
-
-def _eastern(instant: datetime) -> str:
-    return instant.astimezone(NEW_YORK).isoformat(timespec="microseconds")
-
-
 #: method, path, handler. Paths are Starlette's.
 ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v2/account", account),
@@ -394,10 +276,10 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v2/account/activities", activities),
     ("GET", "/v2/account/activities/{activity_type}", activities),
     ("GET", "/v2/account/portfolio/history", history),
-    ("GET", "/v2/clock", clock),
-    ("GET", "/v3/clock", clocks),
-    ("GET", "/v2/calendar", calendar),
-    ("GET", "/v3/calendar/{market}", market_calendar),
+    ("GET", "/v2/clock", calendar_api.clock),
+    ("GET", "/v3/clock", calendar_api.clocks),
+    ("GET", "/v2/calendar", calendar_api.calendar),
+    ("GET", "/v3/calendar/{market}", calendar_api.market_calendar),
     ("GET", "/v2/assets", assets),
     ("GET", "/v2/assets/{name:path}", asset),
     ("GET", "/v2/positions", positions),

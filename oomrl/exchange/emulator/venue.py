@@ -8,7 +8,6 @@ module keeps what orders have that a batch has not: arrival between the points, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
@@ -25,7 +24,7 @@ from oomrl.exchange.emulator.paper_account import PaperAccount
 from oomrl.exchange.emulator.protections import Protections
 from oomrl.exchange.emulator.refusals import not_found, unprocessable
 from oomrl.exchange.emulator.terms import Terms
-from oomrl.exchange.emulator.tickets import check_increment
+from oomrl.exchange.emulator.tickets import changed
 from oomrl.exchange.tape import Tape
 
 GTC_LIFE = timedelta(days=90)
@@ -316,7 +315,7 @@ class Venue:
             raise unprocessable(f'unable to replace order, order isn\'t in a replaceable state: "{order.status.value}"')
         if order.ticket.notional is not None:
             raise unprocessable("unable to replace order, notional orders cannot be replaced")
-        ticket = self._changed(order, changes)
+        ticket = changed(order, changes)
         reserve = self._check(ticket, order)
         client_id = ticket.client_order_id or self.account.identity("client", len(self.account.orders))
         if too_late:
@@ -346,31 +345,6 @@ class Venue:
             status=Status.PENDING_REPLACE,
             replaces=order.id,
         )
-
-    def _changed(self, order: PaperOrder, changes: dict[str, Any]) -> Ticket:
-        ticket = replace(order.ticket, limit=order.limit, stop=order.stop, qty=order.remaining)
-        if not changes:
-            raise unprocessable("unable to replace order, nothing changes")
-        if "qty" in changes:
-            if changes["qty"] <= order.filled_qty:
-                raise unprocessable(f"qty must be more than the filled quantity {order.filled_qty}")
-            ticket = replace(ticket, qty=changes["qty"] - order.filled_qty)
-        for name in ("limit", "stop"):
-            if name in changes:
-                if getattr(ticket, name) is None or ticket.kind is Kind.TRAILING_STOP:
-                    raise unprocessable(f"a {ticket.kind.value} order has no {name} price to replace")
-                check_increment(f"{name}_price", changes[name])
-                ticket = replace(ticket, **{name: changes[name]})
-        if "trail" in changes:
-            if ticket.kind is not Kind.TRAILING_STOP:
-                raise unprocessable("only trailing stop orders have a trail to replace")
-            which = "trail_price" if ticket.trail_price is not None else "trail_percent"
-            ticket = replace(ticket, **{which: changes["trail"]})
-        if ticket.kind is Kind.TRAILING_STOP:
-            ticket = replace(ticket, stop=None)
-        if "force" in changes:
-            ticket = replace(ticket, force=changes["force"])
-        return replace(ticket, client_order_id=changes.get("client_order_id"))
 
     def find(self, order_id: str) -> PaperOrder:
         """Return an order by its id. Raises `Refusal`."""

@@ -199,6 +199,10 @@ def test_market_data_ends_at_the_clock_and_knows_only_what_has_printed(at: Clien
     assert bars()["BB"] == [("20", 100.0), ("21", 100.0), ("22", 50.0)]
     assert bars(adjustment=Adjustment.SPLIT)["BB"] == [("20", 50.0), ("21", 50.0), ("22", 50.0)]
     assert bars(adjustment=Adjustment.ALL)["BB"] == [("20", 49.75), ("21", 49.75), ("22", 50.0)]
+    today = at.http.get("/v2/stocks/bars", params={"symbols": "AA", "timeframe": "1Day", "end": "2006-11-22"}).json()
+    assert [bar["c"] for bar in today["bars"]["AA"]] == [100.0, 99.0, 100.0]
+    recent = {"symbols": "AA", "timeframe": "1Day", "end": at.admin.get("/admin/clock").json()["now"]}
+    assert at.http.get("/v2/stocks/bars", params=recent).json()["code"] == 42210000
     with pytest.raises(APIError):
         at.data.get_stock_latest_quote(StockLatestQuoteRequest(symbol_or_symbols="AA", feed=DataFeed.SIP))
 
@@ -237,6 +241,8 @@ def test_corporate_actions_appear_on_their_day(at: Clients) -> None:
     found = at.actions.get_corporate_actions(asked).data
     assert [(split.new_rate, split.old_rate) for split in found["forward_splits"]] == [(2, 1)]
     assert [(paid.ex_date, paid.rate) for paid in found["cash_dividends"]] == [(DAYS[2], 0.25)]
+    day_before = CorporateActionsRequest(symbols=["BB"], start=date(2006, 11, 1), end=DAYS[1])
+    assert at.actions.get_corporate_actions(day_before).data == {}
 
 
 def test_activities_by_the_raw_call(at: Clients) -> None:

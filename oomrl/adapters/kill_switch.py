@@ -53,8 +53,8 @@ class KillSwitch:
             said = self.place.read_text("utf-8")
         except FileNotFoundError:
             return
-        except OSError as error:
-            raise Halt(f"Expected to read {self.place}, was {error.strerror}: nothing is sent") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise Halt(f"Expected to read {self.place}, could not ({error}): nothing is sent") from error
         try:
             told = json.loads(said)
             words = f"by {told['by']}: {told['reason']}"

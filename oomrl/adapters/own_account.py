@@ -6,9 +6,10 @@ Every later start reconciles against it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -16,17 +17,18 @@ import numpy as np
 from oomrl.adapters.alpaca.brokerage import AlpacaBrokerage
 from oomrl.adapters.alpaca.calendar import differences, hours_told
 from oomrl.adapters.alpaca.rest import Patience
+from oomrl.adapters.kill_switch import ours
 from oomrl.calendar import KnownHours
 from oomrl.domain.account import Account
-from oomrl.domain.brokerage import CashMove, Holding
+from oomrl.domain.brokerage import CashMove, Holding, Ticket
 from oomrl.domain.collected import Costs
 from oomrl.domain.ledger import Entry
 from oomrl.domain.market import Session
 from oomrl.domain.reconciliation import Mismatch, Policies, Policy
 from oomrl.domain.sizing import Limits
-from oomrl.domain.trading import ALPACA_PAPER
+from oomrl.domain.trading import ALPACA_PAPER, Side
 from oomrl.domain.working import Tactics
-from oomrl.errors import Halt, Mistake, Refused
+from oomrl.errors import BrokerRefusal, Halt, Mistake, Refused
 from oomrl.exchange.tape import Tape
 from oomrl.order_path import Journal, Opening, OrderPath
 from oomrl.ports import Brokerage, Timer
@@ -117,6 +119,29 @@ def worth(tape: Tape, positions: Mapping[str, Decimal], before: date) -> Decimal
             raise Mistake(f"Expected a close of {symbol} up to {before} on the tape, was none: `oomrl data download`.")
         total += Decimal(int(float(shares) * round(float(known[-1]) * 10_000) / 100)).scaleb(-2)
     return total
+
+
+def stopped(broker: Brokerage, terms: AccountOf, flatten: bool, at: datetime) -> tuple[int, int]:
+    """Cancel the service's open orders and, if so asked, sell what it holds; return how many of each.
+
+    Needs no database: the service's orders are known by the form of their ids. On an account that it has to itself
+    everything is sold; inside a fence the names of the fence; with a sub-capital alone nobody but the database knows
+    which shares are the service's, and `Refused` is raised after the cancels.
+    """
+    orders = ours(broker.open_orders())
+    for order in orders:
+        with contextlib.suppress(BrokerRefusal):
+            broker.cancel(order.id)
+    if not flatten:
+        return len(orders), 0
+    if terms.capital is not None and not terms.symbols:
+        raise Refused(
+            "Expected a fence of symbols to sell by, was a sub-capital alone: sell by hand what is the service's."
+        )
+    held = inside(broker.holdings(), frozenset(terms.symbols) or None)
+    for holding in held:
+        broker.place(Ticket(f"flatten-{at:%Y%m%d%H%M%S}-{holding.symbol}", holding.symbol, Side.SELL, holding.qty))
+    return len(orders), len(held)
 
 
 @dataclass

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 import click
 
 from oomrl.cli.desk import desk
-from oomrl.cli.options import json_option, only_run, open_state, person_options, qualification_of, say, state_option
+from oomrl.cli.options import (
+    json_option,
+    now,
+    only_run,
+    open_state,
+    person_options,
+    qualification_of,
+    say,
+    state_option,
+    state_settings,
+)
 from oomrl.domain.records import CapitalKind
-from oomrl.errors import Mistake
+from oomrl.errors import Mistake, OomrlError, Unavailable
 
 
 @click.command()
@@ -46,12 +58,31 @@ def status(state: Path, as_json: bool) -> None:
 
 
 @click.command()
+@click.option("--flatten", is_flag=True, help="Sell what the service holds at the broker as well.")
 @state_option
 @person_options
-def halt(state: Path, person: str, reason: str) -> None:
-    """Stop trading from the next decision on, with the account as it is."""
-    _record(state, CapitalKind.HALT, person, reason, Decimal(0))
-    click.echo("Halted. `oomrl resume` lets it trade again.")
+def halt(flatten: bool, state: Path, person: str, reason: str) -> None:
+    """Stop trading at once: no further order goes out, and what is open at a broker is cancelled.
+
+    Each step works where the others cannot: a file in the state directory stops orders without database and broker,
+    the broker is asked without the database. Exit code 2 where a step failed; trading has stopped all the same.
+    """
+    from oomrl.adapters.kill_switch import KillSwitch
+
+    if not state.is_dir():
+        raise Mistake(f"Expected a state directory at {state}, found none. Name it with --state.")
+    KillSwitch(state).engage(person, reason, now())
+    click.echo("Halted: no further order goes out. `oomrl resume` lets it trade again.")
+    failed = [
+        f"{what}: {error}"
+        for what, error in (
+            ("the broker", _tried(lambda: _cancel_all(state, flatten))),
+            ("the record", _tried(lambda: _record(state, CapitalKind.HALT, person, reason, Decimal(0)))),
+        )
+        if error is not None
+    ]
+    if failed:
+        raise Unavailable("Halted, but not everything could be done. " + "; ".join(failed))
 
 
 @click.command()
@@ -59,7 +90,10 @@ def halt(state: Path, person: str, reason: str) -> None:
 @person_options
 def resume(state: Path, person: str, reason: str) -> None:
     """Let a halted account trade again. Out of money is left by `oomrl endow` alone."""
+    from oomrl.adapters.kill_switch import KillSwitch
+
     _record(state, CapitalKind.RESUME, person, reason, Decimal(0))
+    KillSwitch(state).release()
     click.echo("Recorded. The loop trades again from its next decision on.")
 
 
@@ -77,6 +111,32 @@ def endow(amount: str, compute: bool, state: Path, person: str, reason: str) -> 
     _record(state, CapitalKind.ENDOW_COMPUTE if compute else CapitalKind.ENDOW, person, reason, dollars)
     what = "for model calls" if compute else "booked at the next close"
     click.echo(f"Recorded: {dollars} dollars, {what}.")
+
+
+def _tried(step: Callable[[], None]) -> OomrlError | None:
+    try:
+        step()
+    except OomrlError as error:
+        return error
+    return None
+
+
+def _cancel_all(state: Path, flatten: bool) -> None:
+    """Cancel this service's open orders at every broker of the settings, and sell what it may sell, if so asked."""
+    settings = state_settings(state)
+    accounts = [terms for terms in settings.accounts.values() if terms.broker == "alpaca"]
+    if not accounts:
+        return
+    from oomrl.adapters.own_account import reached, stopped
+    from oomrl.adapters.timers import WallTimer
+
+    for terms in accounts:
+        broker = reached(settings.broker, WallTimer(), os.environ, settings.service.http_timeout)
+        try:
+            cancelled, sold = stopped(broker, terms, flatten, now())
+        finally:
+            broker.close()
+        click.echo(f"At the broker: {cancelled} orders cancelled, {sold} positions sold.")
 
 
 def _record(state: Path, kind: CapitalKind, person: str, reason: str, amount: Decimal) -> None:

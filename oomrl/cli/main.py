@@ -36,6 +36,7 @@ COMMANDS = {
     "halt": ("account", "Stop trading with the account as it is."),
     "resume": ("account", "Let a halted account trade again."),
     "endow": ("account", "Put money in, with a reason."),
+    "data": ("data", "Download recorded market data in the tape format."),
     "exchange": ("exchange", "Serve a paper exchange that speaks Alpaca's protocols."),
     "arena": ("arena", "List, run, serve and train in the arenas that qualify models."),
     "qualify": ("qualify", "Let a model play all arenas and certify what it did."),

@@ -28,9 +28,16 @@ PR_SET_PDEATHSIG = 1
 @click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
 @click.option("--account", default=MAIN, show_default=True, help="Which account.")
 @click.option("--session", type=Day(), help="Which session. [default: the last that closed; the current one to trade]")
+@click.option("--dry-run", is_flag=True, help="Show each order of a trade and its reason; send and write nothing.")
 @click.option("--lease", "held", hidden=True, help="TERM/HOLDER of the lead under which orders may be sent.")
 def once(
-    job: str, state: Path, settings_file: Path | None, account: str, session: date | None, held: str | None
+    job: str,
+    state: Path,
+    settings_file: Path | None,
+    account: str,
+    session: date | None,
+    dry_run: bool,
+    held: str | None,
 ) -> None:
     """Do one job of one session now; the last line printed is its outcome as JSON.
 
@@ -41,6 +48,12 @@ def once(
     _end_with_the_daemon()
     job = "rebalance" if job == "trade" else job
     desk = jobs.Desk(state, settings, account, None if held is None else _lease(held))
+    if dry_run:
+        if job != "rebalance":
+            raise Mistake(f"Expected `trade` with --dry-run, was {job!r}: the other jobs send nothing.")
+        for line in jobs.dry_trade(desk, session or _current(desk, job)):
+            click.echo(line)
+        return
     outcome = jobs.perform(desk, job, session or _current(desk, job))
     click.echo(json.dumps({"done": outcome.done, "note": outcome.note}))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from oomrl import bootstrap
 from oomrl.adapters.audit import Audit
@@ -20,10 +21,14 @@ from oomrl.domain.account import SessionRecord
 from oomrl.domain.capital import Capital
 from oomrl.domain.ledger import Book
 from oomrl.domain.loss import Loss
+from oomrl.domain.market import Session
 from oomrl.domain.records import Deployment, Lease, Proposal, StoredDiagnostic, StoredVerdict
+from oomrl.domain.trading import Execution, Orders
 from oomrl.errors import Halt, Mistake, Unavailable
 from oomrl.exchange.tape_files import load_tape
+from oomrl.ports import Broker
 from oomrl.settings import AccountOf, Settings
+from oomrl.stages import Facts
 
 #: What is left free on the disk before each open: a day's fills and a backup must have room.
 MIN_FREE_BYTES = 200_000_000
@@ -135,6 +140,81 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
     if waiting is not None:
         note = f"{note}; waits for a {waiting.what}: {waiting.subject}" if note else f"waits for a {waiting.what}"
     return Outcome(True, note)
+
+
+def dry_trade(desk: Desk, session: date) -> list[str]:
+    """Return the orders that trading in a session would send, a line each with its reason; nothing is sent or written.
+
+    Everything before the decision is folded from the store, so the session before must have been judged.
+    """
+    before = desk.calendar().before(session)
+    if before is None or not _served(desk):
+        return ["No orders: the first session has not been judged yet."]
+    unsent = Unsent()
+    made = bootstrap.assemble(
+        bootstrap.Simulation(
+            state=desk.folder,
+            settings=desk.own_settings(),
+            tape=desk.terms.tape,
+            from_day=before.day,
+            start=desk.terms.start,
+            growing=True,
+            name=desk.account,
+            may=STAGES["rebalance"],
+            holding=unsent.over,
+            broker="alpaca" if desk.terms.broker == "alpaca" else "inprocess",
+            terms=desk.terms,
+        ),
+        Heard(),
+    )
+    with made.store, made.closing:
+        if made.loop.facts.progress()[0] < before.day:
+            return [f"No orders: the session of {before.day} has not been judged yet."]
+        made.loop.facts = Unwritten(made.loop.facts)
+        made.loop.run(until=before.day)
+    batch = unsent.orders
+    if batch is None or batch.decided_on != before.day:
+        return [f"No orders after {before.day}: the strategy was not due, or holds."]
+    lines = []
+    for row in range(len(batch)):
+        order = batch.record(row)
+        limit = "at market" if order.limit_price is None else f"limit {order.limit_price}"
+        lines.append(
+            f"{order.side.value:4} {order.qty:f} {order.symbol} {limit}: {order.reason or 'towards its weight'}"
+        )
+    return lines
+
+
+class Unsent:
+    """Stand before a broker and keep orders from it; the last batch is what would be sent."""
+
+    def __init__(self) -> None:
+        self.orders: Orders | None = None
+        self._broker: Broker | None = None
+
+    def over(self, broker: Broker) -> Broker:
+        self._broker = broker
+        return self  # type: ignore[return-value]
+
+    def submit(self, orders: Orders) -> None:
+        self.orders = orders
+
+    def collect(self, session: Session) -> Execution:
+        assert self._broker is not None
+        if self.orders is not None:
+            self._broker.submit(self.orders)
+            self.orders = None
+        return self._broker.collect(session)
+
+
+class Unwritten:
+    """Stand before the facts and let nothing be written."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda *_: None) if name.startswith("save_") else getattr(self._facts, name)
 
 
 def _served(desk: Desk) -> bool:

@@ -65,7 +65,7 @@ class AlpacaBrokerage:
     ) -> None:
         if not key or not secret:
             raise Mistake("Expected APCA_API_KEY_ID and APCA_API_SECRET_KEY in the environment, was empty.")
-        self.feed, self.participation = feed, participation
+        self.feed, self.participation, self.data_url = feed, participation, data_url
         self.allowance = Allowance(timer, requests_per_minute)
         patience = patience or Patience()
         trading = TradingClient(key, secret, paper=True, raw_data=True, url_override=base_url)
@@ -77,6 +77,11 @@ class AlpacaBrokerage:
     def requests(self) -> int:
         """How many requests were sent so far, reads counted."""
         return self.allowance.taken
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        """Key and secret, for the other clients of the same account in this package."""
+        return str(self.trading.client._api_key), str(self.trading.client._secret_key)
 
     def close(self) -> None:
         """Give the connections back."""

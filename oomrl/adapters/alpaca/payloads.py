@@ -175,6 +175,16 @@ class BarPayload(Payload):
     v: Decimal
 
 
+class ActionPayload(Payload):
+    """A corporate action: `rate` dollars a share of a dividend, `new_rate` for `old_rate` shares of a split."""
+
+    symbol: str
+    ex_date: date
+    rate: Decimal | None = None
+    new_rate: Decimal | None = None
+    old_rate: Decimal | None = None
+
+
 class AssetPayload(Payload):
     symbol: str
     tradable: bool = False

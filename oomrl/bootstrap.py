@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from guardrails.sandbox import Sandbox, SandboxError
@@ -400,18 +401,24 @@ def _broker(
 
 def _own(asked: Simulation, tape: Tape, begin: date, store: Store, closing: contextlib.ExitStack) -> OwnAccount:
     """Reach a person's own account, and take stock of it before anything else is decided."""
-    from oomrl.adapters.own_account import OwnAccount, begun, reached  # a second of imports, as above
+    from oomrl.adapters.alpaca.stream import Listening  # a second of imports, as above
+    from oomrl.adapters.own_account import OwnAccount, begun, reached
 
     terms, settings = asked.terms, asked.settings
     assert terms is not None
-    timer = asked.timer or WallTimer()
     require_paper_or_consent(settings, settings.broker.base_url)
+    wake = Event()
+    timer = asked.timer or WallTimer(wake)
     broker = reached(settings.broker, timer, os.environ, settings.service.http_timeout)
     closing.callback(broker.close)
+    stream = Listening(*broker.keys, settings.broker.stream_url, wake)
+    if asked.timer is None and "trade" in asked.may:
+        stream.start()
+        closing.callback(stream.close)
     journal = StoredJournal(store, RUN)
     calendar = Calendar(settings.service.calendar, closures=settings.service.closures)
     opened = begun(journal, broker, terms, begin - timedelta(days=1))
-    return OwnAccount(settings.broker, terms, broker, journal, timer, calendar, tape, opened)
+    return OwnAccount(settings.broker, terms, broker, journal, timer, calendar, tape, opened, stream.reconnected)
 
 
 def _adopting(own: OwnAccount, tape: Tape, account: Account, begin: date, store: Store) -> Market:

@@ -113,7 +113,8 @@ class OrderPath:
     """Work a session's orders at a brokerage. Implements `ports.Broker`.
 
     `guard` is asked before each order goes out and raises `Halt` where none may (kill switch, lost lead). `alert` hears
-    of mismatches that do not halt. Sessions up to `closed` are history: they are read from the journal alone.
+    of mismatches that do not halt; `reconnected` says that the broker's stream began anew, after which books and broker
+    are compared. Sessions up to `closed` are history: they are read from the journal alone.
     """
 
     brokerage: Brokerage
@@ -127,6 +128,7 @@ class OrderPath:
     policies: Policies = field(default_factory=Policies)
     guard: Callable[[], None] = lambda: None
     alert: Callable[[Mismatch], None] = lambda mismatch: None
+    reconnected: Callable[[], bool] = lambda: False
     closed: date = date.min
     waiting: Mapping[str, str] = field(default_factory=dict)
     _batch: Orders | None = None
@@ -222,6 +224,8 @@ class OrderPath:
     def cycle(self) -> Steps:
         """Hear what became of earlier orders, then do what is to do now: cancel, then place."""
         self.refresh()
+        if self.reconnected():
+            self.reconcile()
         for placement in list(self._placements.values()):
             if placement.state is OrderState.INTENDED:
                 self._again(placement)

@@ -181,6 +181,7 @@ class OwnAccount:
     calendar: KnownHours
     tape: Tape
     opening: Opening
+    reconnected: Callable[[], bool] = lambda: False
 
     @property
     def cash(self) -> Decimal:
@@ -224,6 +225,7 @@ class OwnAccount:
             ),
             guard=guard,
             alert=alert,
+            reconnected=self.reconnected,
             closed=max(closed, self.opening.day),
         )
 

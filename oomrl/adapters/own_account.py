@@ -20,7 +20,7 @@ from oomrl.adapters.alpaca.rest import Patience
 from oomrl.adapters.kill_switch import ours
 from oomrl.calendar import KnownHours
 from oomrl.domain.account import Account
-from oomrl.domain.brokerage import CashMove, Holding, Ticket
+from oomrl.domain.brokerage import BrokerAccount, CashMove, Holding, Ticket
 from oomrl.domain.collected import Costs
 from oomrl.domain.ledger import Entry
 from oomrl.domain.market import Session
@@ -66,28 +66,35 @@ def begun(journal: Journal, broker: Brokerage, terms: AccountOf, before: date) -
     fence = frozenset(terms.symbols) or None
     stored = journal.moves(before)
     if not any(move.kind == OPENING for move in stored):
-        account = broker.account()
-        if account.blocked:
-            raise Refused(f"Expected an account that may trade, was {account.blocked}.")
-        held = inside(broker.holdings(), fence)
-        if held and terms.existing == "refuse":
-            names = ", ".join(f"{holding.qty:f} {holding.symbol}" for holding in held)
-            raise Refused(
-                f"The account holds {names}. Choose: `oomrl init --adopt` takes them over, `symbols` fences the "
-                "service into other names, or sell them first."
-            )
-        for holding in held:
-            if holding.qty != holding.qty.to_integral_value() or holding.qty < 0:
-                raise Mistake(
-                    f"Expected whole shares held long, was {holding.qty:f} {holding.symbol}: "
-                    "close the rest, or fence the name off."
-                )
+        account, held = stock(broker, terms)
         journal.keep(before, taken(account.cash, held, before))
         stored = journal.moves(before)
     lines = [move for move in stored if move.kind == OPENING]
     cash = sum((move.amount for move in lines), Decimal(0))
     positions = {move.symbol: move.qty for move in lines if move.symbol is not None}
     return Opening(before, cash, positions, shared=fence is not None or terms.capital is not None, symbols=fence)
+
+
+def stock(broker: Brokerage, terms: AccountOf) -> tuple[BrokerAccount, list[Holding]]:
+    """Return the account's money and the shares that the service would take over. Raises `Refused` where it may not
+    begin, `Mistake` for shares that it cannot take over."""
+    account = broker.account()
+    if account.blocked:
+        raise Refused(f"Expected an account that may trade, was {account.blocked}.")
+    held = inside(broker.holdings(), frozenset(terms.symbols) or None)
+    if held and terms.existing == "refuse":
+        names = ", ".join(f"{holding.qty:f} {holding.symbol}" for holding in held)
+        raise Refused(
+            f"The account holds {names}. Choose: `oomrl init --adopt` takes them over, `symbols` fences the service "
+            "into other names, or sell them first."
+        )
+    for holding in held:
+        if holding.qty != holding.qty.to_integral_value() or holding.qty < 0:
+            raise Mistake(
+                f"Expected whole shares held long, was {holding.qty:f} {holding.symbol}: "
+                "close the rest, or fence the name off."
+            )
+    return account, held
 
 
 def taken(cash: Decimal, held: Sequence[Holding], day: date) -> list[CashMove]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from oomrl.cli.options import SETTINGS_FILE, json_option, settings_option, state_option, state_settings
-from oomrl.errors import Mistake, Refused
+from oomrl.errors import Mistake, OomrlError, Refused
+
+if TYPE_CHECKING:
+    from oomrl.settings import Settings
 
 EXAMPLE = """\
 # Settings of this service. Every setting and its default: docs/examples/service.toml. Secrets belong into the
@@ -44,24 +48,64 @@ start = "{start}"
     show_default=True,
 )
 @click.option("--start", default="shipped", show_default=True, help="shipped, phase1, or a patch file.")
-def init(state: Path, tape: str, endowment: str, model: str, start: str) -> None:
-    """Ask what the service needs and write its settings into the state directory. It can only paper-trade."""
+@click.option("--broker", type=click.Choice(["simulated", "alpaca"]), default="simulated", show_default=True)
+@click.option("--adopt/--refuse", default=False, help="Take over shares that the broker's account holds, or refuse.")
+@click.option("--symbols", default="", help="Fence: the only names to trade, with commas between them.")
+@click.option("--capital", help="The most dollars to work with on an account that holds more.")
+def init(
+    state: Path,
+    tape: str,
+    endowment: str,
+    model: str,
+    start: str,
+    broker: str,
+    adopt: bool,
+    symbols: str,
+    capital: str | None,
+) -> None:
+    """Ask what the service needs and write its settings into the state directory. It can only paper-trade.
+
+    With `--broker alpaca` a person's own paper account is looked at first: shares that it holds within the fence are
+    taken over with --adopt; without it nothing is written while there are any.
+    """
     target = state / SETTINGS_FILE
     if target.exists():
         raise Refused(f"Expected no settings in {state}, found {target.name}: edit that file. Nothing was changed.")
     where = str(Path(tape).resolve()) if Path(tape).exists() else tape
     text = EXAMPLE.format(endowment=endowment, model=model, tape=json.dumps(where), start=start)
+    if broker != "simulated":
+        text += f'broker = "{broker}"\nexisting = "{"adopt" if adopt else "refuse"}"\n'
+    if symbols:
+        text += f"symbols = {json.dumps([name.strip().upper() for name in symbols.split(',') if name.strip()])}\n"
+    if capital:
+        text += f"capital = {json.dumps(capital)}\n"
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     target.write_text(text, "utf-8")
     try:
         from oomrl.exchange.tape_files import load_tape
 
-        state_settings(state)
+        settings = state_settings(state)
         load_tape(where)
-    except Mistake:
+        if broker == "alpaca":
+            click.echo(_stock(settings))
+    except OomrlError:
         target.unlink()
         raise
     click.echo(f"Wrote {target}. Next: oomrl doctor --state {state} ; oomrl run --state {state}")
+
+
+def _stock(settings: Settings) -> str:
+    """Look at the broker's account and say what the service would begin with. Raises `Refused` as `--refuse` asks."""
+    from oomrl.adapters.own_account import reached, stock
+    from oomrl.adapters.timers import WallTimer
+
+    broker = reached(settings.broker, WallTimer(), os.environ, settings.service.http_timeout)
+    try:
+        account, held = stock(broker, settings.accounts["main"])
+    finally:
+        broker.close()
+    names = ", ".join(f"{holding.qty:f} {holding.symbol}" for holding in held) or "no shares"
+    return f"The account at the broker holds {account.cash} dollars and {names} within the fence."
 
 
 @click.command()

@@ -73,6 +73,19 @@ def test_shares_that_nobody_spoke_of_are_refused(person: Person) -> None:
     assert not journal.lines
 
 
+def test_init_asks_what_becomes_of_shares(person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**KEYS, "OOMRL_BROKER__BASE_URL": person.url, "OOMRL_BROKER__DATA_URL": person.url}.items():
+        monkeypatch.setenv(name, value)
+    asked = ["init", "--tape", "builtin", "--endowment", "1000", "--model", "manual", "--broker", "alpaca"]
+    refused = CliRunner().invoke(oomrl, [*asked, "--state", str(tmp_path / "a")])
+    assert isinstance(refused.exception, Refused) and not (tmp_path / "a" / "oomrl.toml").exists()
+    adopted = CliRunner().invoke(oomrl, [*asked, "--adopt", "--state", str(tmp_path / "b")])
+    assert f"7 {TAPE.symbols[0]} within the fence" in adopted.output
+    assert 'existing = "adopt"' in (tmp_path / "b" / "oomrl.toml").read_text("utf-8")
+    fenced = CliRunner().invoke(oomrl, [*asked, "--symbols", "AAPL,msft", "--state", str(tmp_path / "c")])
+    assert "no shares within the fence" in fenced.output
+
+
 def test_adopted_shares_begin_the_books_and_stay_what_they_were(person: Person) -> None:
     journal, terms = MemoryJournal(), AccountOf(tape="t", existing="adopt")
     opening = begun(journal, person.broker, terms, BEGIN)

@@ -92,6 +92,7 @@ class Session:
     ) -> Json:
         """Merge adapters, write weights, log and plot, and return the figures with where these are."""
         folder = self.out / way
+        trained = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
         merged = model.merge_and_unload() if self.lora_rank else model
         merged.save_pretrained(folder / "model")
         tokenizer.save_pretrained(folder / "model")
@@ -102,7 +103,7 @@ class Session:
             "model": self.model,
             "arenas": list(self.arenas),
             "parameters": sum(weight.numel() for weight in merged.parameters()),
-            "trained": sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+            "trained": trained,
             "threads": torch.get_num_threads(),
             **figures,
             "seconds": round(time.monotonic() - started, 1),

@@ -291,7 +291,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     if fan is not None:
         closing.callback(fan.close)
     counterfactual = Counterfactual(tape, workers, terms, fan=fan)
-    secret = hashlib.sha256(f"oomrl/judge/{asked.seed}".encode()).digest()
+    secret = _judges_secret(asked)
     gate = StrategyGate(run, store, repository, counterfactual, found, secret, clock.now)
     broker = _broker(asked, tape, begin, terms, facts, own, store, closing)
     loop = Loop(
@@ -429,6 +429,23 @@ def _adopting(own: OwnAccount, tape: Tape, account: Account, begin: date, store:
             work.ledger.post(RUN, entries)
 
     return Adopting(tape, account, own.opening.positions, begin, posted)
+
+
+def _judges_secret(asked: Simulation) -> bytes:
+    """Return what hidden cases are drawn from: by the seed in simulations, which repeat; else a secret of its own."""
+    if not asked.growing:
+        return hashlib.sha256(f"oomrl/judge/{asked.seed}".encode()).digest()
+    path = asked.state / "keys" / "judge.key"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.suppress(FileExistsError):
+        half = path.with_name(f".judge.{os.getpid()}")
+        half.touch(mode=0o600)
+        half.write_bytes(os.urandom(32))
+        try:
+            os.link(half, path)
+        finally:
+            half.unlink()
+    return path.read_bytes()
 
 
 def _sandbox() -> Sandbox:

@@ -14,9 +14,10 @@ from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.place import MAIN, folder, place
 from oomrl.adapters.lead import Led, demanding
+from oomrl.adapters.notify import Notifier
 from oomrl.calendar import Calendar
 from oomrl.daemon import backup, digest, retention
-from oomrl.daemon.service import Outcome
+from oomrl.daemon.service import Outcome, wall_clock
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.capital import Capital
 from oomrl.domain.ledger import Book
@@ -24,7 +25,7 @@ from oomrl.domain.loss import Loss
 from oomrl.domain.market import Session
 from oomrl.domain.records import Deployment, Lease, Proposal, StoredDiagnostic, StoredVerdict
 from oomrl.domain.trading import Execution, Orders
-from oomrl.errors import Halt, Mistake, Unavailable
+from oomrl.errors import Halt, Mistake, OomrlError, Unavailable
 from oomrl.exchange.tape_files import load_tape
 from oomrl.ports import Broker
 from oomrl.settings import AccountOf, Settings
@@ -137,6 +138,8 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
         if job == "rebalance":
             made.work()
         note = "; ".join(heard.lines) if job != "rebalance" else _orders(made.store, made.run, day)
+        untold = tell(desk, made.store)
+    note = f"{note}; {untold}" if untold else note
     if waiting is not None:
         note = f"{note}; waits for a {waiting.what}: {waiting.subject}" if note else f"waits for a {waiting.what}"
     return Outcome(True, note)
@@ -215,6 +218,15 @@ class Unwritten:
 
     def __getattr__(self, name: str) -> Any:
         return (lambda *_: None) if name.startswith("save_") else getattr(self._facts, name)
+
+
+def tell(desk: Desk, store: Store) -> str:
+    """Send what is new to people; say why it could not be sent, which is no failure of the job: it stays due."""
+    try:
+        Notifier(desk.folder, store, bootstrap.RUN, desk.settings, wall_clock).tell()
+    except OomrlError as error:
+        return f"nobody was told: {error}"
+    return ""
 
 
 def _served(desk: Desk) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from oomrl.adapters.database import Store
+from oomrl.adapters.database.notices import Notice
 from oomrl.adapters.database.place import MAIN, folder, place
 from oomrl.adapters.lead import HostLead, Lead
 from oomrl.calendar import Calendar
@@ -25,7 +27,7 @@ from oomrl.daemon.service import Service, wall_clock
 from oomrl.daemon.systemd import Notifier
 from oomrl.daemon.triggers import SessionTrigger
 from oomrl.domain.records import Job, JobState
-from oomrl.errors import Mistake
+from oomrl.errors import Halt, Mistake
 from oomrl.settings import Settings
 
 #: Seconds between two beats: the lease is renewed, clocks compared, the watchdog fed.
@@ -82,6 +84,8 @@ class Daemon:
         self.metrics.ended.labels(account, job.job, state.value).inc()
         if state is not JobState.SKIPPED:
             self.metrics.seconds.labels(account, job.job).observe(seconds)
+        if state is JobState.FAILED:
+            self._note_trouble(job, note)
         say = self.log.info if state is JobState.DONE else self.log.warning
         say(
             f"job {state.value}",
@@ -91,6 +95,12 @@ class Daemon:
             note=note,
             seconds=round(seconds, 3),
         )
+
+    def _note_trouble(self, job: Job, note: str) -> None:
+        """Let people be told that a job failed; the log says it in any case."""
+        text = f"{job.job} of {job.run.removeprefix('daemon/')} failed for {job.session}: {note[:300]}"
+        with contextlib.suppress(Halt), self.store.begin() as work:
+            work.notices.add(Notice(f"unwell/{job.run}/{job.job}/{job.session}", "unwell", text, wall_clock()))
 
     def _said(self, account: str, line: str) -> None:
         self.log.info("said", account=account, line=line)

@@ -83,6 +83,9 @@ def test_a_week_of_jobs_trades_once_and_each_job_done_again_does_nothing(office:
     assert f"main, {tuesday}: equity" in text.note
     digest = (office.desk.folder / "digests" / f"{tuesday}.txt").read_text("utf-8")
     assert "Audit head" in digest and "Next: " in digest
+    secret = office.desk.folder / "keys" / "judge.key"
+    assert len(secret.read_bytes()) == 32 and secret.stat().st_mode & 0o077 == 0
+    assert not list(secret.parent.glob(".judge*"))
     with pytest.raises(Unavailable, match="Expected the session"):
         jobs.perform(office.desk, "judge", wednesday)
 

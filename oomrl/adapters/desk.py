@@ -189,6 +189,8 @@ class Desk:
         if found.kind is Kind.OBJECTION:
             demand(person, Right.REVIEW)
             answer = _words(answer, "answer to an objection")
+        elif "\0" in answer:
+            raise Mistake("Expected an answer of text, was one with a NUL character.")
         with self.store.begin() as work:
             work.remarks.say(found)
             work.remarks.resolve(self.run, remark, resolution, answer[:LONGEST], person.name, self.now())
@@ -200,8 +202,8 @@ class Desk:
     def decide(self, person: Person, proposal: str, act: Act, reason: str, seen: Bound | None = None) -> Review:
         """Approve, veto, or ask for changes. `seen` is what was shown: an act on anything else is refused."""
         demand(person, Right.REVIEW)
-        if len(reason) > LONGEST:
-            raise Mistake(f"Expected a reason of at most {LONGEST} characters, was {len(reason)}.")
+        if len(reason) > LONGEST or "\0" in reason:
+            raise Mistake(f"Expected a reason of at most {LONGEST} characters of text, was {len(reason)}.")
         case = self.case(person, proposal)
         record = review(
             case.proposal,
@@ -336,6 +338,8 @@ def _still_open(case: Case) -> None:
 
 def _words(text: str, what: str) -> str:
     words = text.replace("\r\n", "\n").strip()
+    if "\0" in words:
+        raise Mistake(f"Expected a {what} of text, was one with a NUL character.")
     if not words or len(words) > LONGEST:
         raise Mistake(f"Expected a {what} of 1 to {LONGEST} characters, was {len(words)}.")
     return words

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from oomrl.adapters.desk import Case
 from oomrl.domain.people import Person, Remark, Right, Role
 from oomrl.domain.records import Act, CapitalKind
-from oomrl.errors import Mistake
 from oomrl.review import Bound
 from oomrl.web.entry import Unknown, site_of, token_needs
+from oomrl.web.proposals import instant
 from oomrl.web.shell import WAITING
 from oomrl.web.tables import TABLES, Asked
 
@@ -154,12 +154,11 @@ def proposals(
     most: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> dict[str, Any]:
     """List proposals, newest first; `waiting` gives those that wait for a review."""
-    if after is not None and after.tzinfo is None:
-        raise Mistake("Expected an instant with a time zone, was one without.")
+    before = None if after is None else (instant(after.isoformat()), after_id)
     site = site_of(request)
     statuses = WAITING if waiting else (status,) if status else ()
     with site.store.read() as view:
-        rows = view.reading.proposals(site.run, statuses, None if after is None else (after, after_id), most)
+        rows = view.reading.proposals(site.run, statuses, before, most)
     return {"rows": [asdict(row) for row in rows]}
 
 

@@ -64,6 +64,10 @@ class Guard:
             reply = PlainTextResponse("Too many requests: wait a little.", 429, {"Retry-After": str(math.ceil(wait))})
             await reply(scope, receive, with_headers)
             return
+        if b"%00" in scope.get("query_string", b"") or "\0" in scope["path"]:
+            # No name, word or place holds one, and PostgreSQL takes none.
+            await PlainTextResponse("The request holds a NUL character.", 400)(scope, receive, with_headers)
+            return
         length = Headers(scope=scope).get("content-length", "0")
         if not length.isdecimal() or int(length) > self.body_bytes:
             await PlainTextResponse("The request is too large.", 413)(scope, receive, with_headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request
@@ -71,12 +71,7 @@ def proposals(request: Request, entry: See, status: str = "", after: str = "") -
     before = None
     if after:
         at, _, id_ = after.partition("|")
-        try:
-            before = (datetime.fromisoformat(at), id_)
-        except ValueError as error:
-            raise Mistake(f"Expected the place where a page ended, was {after[:40]!r}.") from error
-        if before[0].tzinfo is None:
-            raise Mistake("Expected an instant with a time zone, was one without.")
+        before = (instant(at), id_)
     with site.store.read() as view:
         rows = view.reading.proposals(site.run, (status,) if status else (), before, PER_PAGE)
         more = f"{rows[-1].at.isoformat()}|{rows[-1].id}" if len(rows) == PER_PAGE else ""
@@ -129,6 +124,17 @@ def diagnostic(request: Request, diagnostic: str, entry: See) -> Response:
         return page(request, entry, view, "diagnostic.html", found=found, made=made, prompts=prompts, lost=lost)
 
 
+def instant(text: str) -> datetime:
+    """Return an aware instant in UTC; raise `Mistake` for what is none, or lies where no clock can be."""
+    try:
+        at = datetime.fromisoformat(text)
+        if at.tzinfo is None:
+            raise ValueError("without a time zone")
+        return at.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise Mistake(f"Expected an instant with a time zone, was {text[:40]!r}: {error}.") from error
+
+
 # -- acts
 
 
@@ -146,7 +152,7 @@ def comment(
     entry: Comment,
     text: Annotated[str, Form()] = "",
     path: Annotated[str, Form(max_length=400)] = "",
-    line: Annotated[int, Form()] = 0,
+    line: Annotated[int, Form(ge=0, le=10_000_000)] = 0,
     side: Annotated[str, Form(max_length=4)] = "new",
     blocking: Annotated[bool, Form()] = False,
 ) -> Response:

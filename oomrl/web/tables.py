@@ -56,7 +56,7 @@ class Asked:
 def equity(site: Site, view: Work, asked: Asked) -> Table:
     """Every close, newest first."""
     marks = site.standing.marks()
-    start = int(asked.after) if asked.after.isdecimal() else 0
+    start = _count(asked.after)
     chosen = marks[::-1][start : start + asked.most]
     rows = [
         {
@@ -146,9 +146,7 @@ def fills(site: Site, view: Work, asked: Asked) -> Table:
     if asked.after:
         day, _, rest = asked.after.partition("|")
         name, _, sequence = rest.rpartition("|")
-        if not sequence.isdecimal():
-            raise Mistake("Expected the place where a page of fills ended, was another text.")
-        before = (_day(day), name, int(sequence))
+        before = (_day(day), name, _count(sequence))
     found = view.reading.fills(site.run, before, asked.most)
     rows = [
         {
@@ -270,7 +268,7 @@ def revisions(site: Site, view: Work, asked: Asked) -> Table:
 def losses(site: Site, view: Work, asked: Asked) -> Table:
     """Losses, newest first."""
     found = view.losses.all(site.run)[::-1]
-    start = int(asked.after) if asked.after.isdecimal() else 0
+    start = _count(asked.after)
     rows = [
         {
             "day": loss.day,
@@ -343,7 +341,7 @@ def arenas(site: Site, view: Work, asked: Asked) -> Table:
 
 def audit(site: Site, view: Work, asked: Asked) -> Table:
     """What people did, newest first."""
-    before = int(asked.after) if asked.after.isdecimal() else None
+    before = _count(asked.after) or None
     found = view.people.acts(before, asked.most)
     rows = [
         {
@@ -435,6 +433,15 @@ def _cell(value: object) -> object:
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return "" if value is None else value
+
+
+def _count(text: str) -> int:
+    """Return how far a reader has come; no database counts further than 15 digits here."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal() and len(text) <= 15):
+        raise Mistake("Expected the place where a page ended, was another text.")
+    return int(text)
 
 
 def _day(text: str) -> date:

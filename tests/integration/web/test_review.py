@@ -143,6 +143,22 @@ def test_a_request_for_changes_resets_votes_and_ends_the_revision(desk: Desk, ma
             act()
 
 
+def test_a_new_revision_shows_the_diff_from_the_one_sent_back(page: Page, desk: Desk, made: MadeUp) -> None:
+    first = made.proposal()
+    desk.decide(ANN, first.id, Act.REQUEST_CHANGES, "say why")
+    source = made.tree["src/strategy/ranks.py"]
+    both = source + b"\n# attempt 1\n# because ranks are stable\n"
+    second = made.proposal(attempt=2, changes={"src/strategy/ranks.py": both})
+    browser = page.as_("ann")
+    browser.act(f"/proposals/{second.id}/look")
+    since = browser.get(f"/proposals/{second.id}?against={first.id}&view=unified").text
+    diff = since.partition('id="diff"')[2].partition('id="compared"')[0]
+    assert diff.count('class="new"') == 1 and "because ranks are stable" in diff
+    whole = browser.get(f"/proposals/{second.id}?view=unified").text
+    assert whole.partition('id="diff"')[2].partition('id="compared"')[0].count('class="new"') == 3
+    assert desk.case(ANN, second.id).votes == []
+
+
 def test_a_replayed_approval_is_refused_with_the_difference(page: Page, desk: Desk, made: MadeUp) -> None:
     proposal = made.proposal()
     browser = page.as_("ann")

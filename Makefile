@@ -60,6 +60,11 @@ models: setup
 failover idle soak: setup
 	$(campaign)
 
+# Damaged model replies, N of them: no crash of the reader, no diff accepted that is not the one shown.
+.PHONY: fuzz-replies
+fuzz-replies: setup
+	$(PY) -m bench.replies $(if $(N),--size $(N)) --seed $(SEED)
+
 .PHONY: arenas openenv openenv-check train train-check
 
 # The arenas: published scores, ordering with every probe on N (or SEEDS) seeds of both splits, noise, speed.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from threading import Event
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from guardrails.sandbox import Sandbox, SandboxError
@@ -26,7 +27,9 @@ from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.gate import StrategyGate
 from oomrl.adapters.journal import StoredJournal
 from oomrl.adapters.kill_switch import KillSwitch
-from oomrl.adapters.proposer import AgentProposer, make_model
+from oomrl.adapters.models import make_models
+from oomrl.adapters.prompting import Patience, Prompting
+from oomrl.adapters.proposer import AgentProposer
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.reviewer import StoredReviews
 from oomrl.adapters.starts import start_tree
@@ -217,7 +220,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     begin = first_trading_day(tape, asked.from_day, configured.warmup)
     if asked.growing:
         begin = _served_since(asked, tape, configured.warmup)
-    model = make_model(asked.settings, asked.state, asked.seed, live=False)
+    models = make_models(asked.settings, asked.state, asked.seed, live=asked.growing)
     refusal = unqualified(asked.settings, asked.state)
     if refusal and not asked.growing:
         raise Refused(refusal)
@@ -277,13 +280,23 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         run,
         store,
         repository,
-        model,
+        models,
+        Prompting(
+            run,
+            store,
+            clock.now,
+            settings.account.compute_endowment,
+            # The daemon tries a stage again by its own table; trading must not wait for an endpoint.
+            Patience(sleep, monotonic, 0.0 if asked.growing else 60.0 * settings.endpoint.patience_minutes),
+            facts.answered,
+        ),
         tape,
         clock.now,
         masked=not asked.unmasked,
         seed=asked.seed,
         capital=float(settings.account.endowment),
-        compute=settings.account.compute_endowment,
+        attempts=settings.loop.attempts,
+        candidates=settings.loop.candidates,
         confirm_mandate=settings.loop.confirm_mandate,
         refusal=lambda: unqualified(settings, asked.state),
     )
@@ -364,8 +377,13 @@ def unqualified(settings: Settings, state: Path) -> str:
 
     Certificates are a matter of the wall clock, in simulation too.
     """
-    standing = certificates.standing_of(state, settings.model_dump(mode="json"), datetime.now(UTC))
-    return standing.refusal if standing.required else ""
+    plain = settings.model_dump(mode="json")
+    for role in ("coder", "test_author"):
+        own = plain | {"model": settings.model.of(role).model_dump(mode="json")}
+        standing = certificates.standing_of(state, own, datetime.now(UTC))
+        if standing.required and standing.refusal and role not in settings.model.without:
+            return standing.refusal
+    return ""
 
 
 def _broker(

@@ -152,6 +152,12 @@ class Loop:
         return last.kind is DeploymentKind.ROLLBACK and loss.day <= last.day
 
     def _attempts(self, diagnostic: StoredDiagnostic, session: Session) -> Waiting | None:
+        drafted = self._draft(diagnostic)
+        if isinstance(drafted, Waiting):
+            return drafted
+        diagnostic = drafted
+        if diagnostic.status == "escalated":
+            return self.facts.end_diagnostic(diagnostic, "escalated")
         if not diagnostic.confirmed:
             return Waiting("mandate", diagnostic.id)
         attempt, most = 0, self.rules.attempts
@@ -172,7 +178,7 @@ class Loop:
                 continue
             review = self._review(proposal, verdict)
             if isinstance(review, Waiting):
-                return review
+                return self._criticise(diagnostic, proposal) or review
             if review.act is Act.APPROVE:
                 if "deploy" not in self.rules.may:
                     return Waiting("deployment window", proposal.id)
@@ -182,6 +188,18 @@ class Loop:
                 # Who asks for changes wants to see them, whatever the number of attempts.
                 most = max(most, attempt + 1)
         return self.facts.end_diagnostic(diagnostic, "exhausted")
+
+    def _draft(self, diagnostic: StoredDiagnostic) -> StoredDiagnostic | Waiting:
+        if "propose" not in self.rules.may:
+            return diagnostic
+        drafted = self.proposer.draft(diagnostic, self.revision)
+        if not isinstance(drafted, Waiting) and drafted != diagnostic:
+            self.facts.save_mandate(drafted)
+        return drafted
+
+    def _criticise(self, diagnostic: StoredDiagnostic, proposal: Proposal) -> Waiting | None:
+        """Give a person the critic's objections to what waits for a review."""
+        return self.proposer.criticise(diagnostic, proposal) if "propose" in self.rules.may else None
 
     def _propose(self, diagnostic: StoredDiagnostic, attempt: int) -> Proposal | Waiting:
         if "propose" not in self.rules.may:

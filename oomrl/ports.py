@@ -198,9 +198,13 @@ class Reply:
 
 
 class Model(Protocol):
-    """Answer a prompt with text, or say that the answer is not there yet by returning None."""
+    """Answer a prompt with text, or say that the answer is not there yet by returning None.
+
+    What is no language model is asked for repairs alone: it has no causes to draft, tests to write or diffs to attack.
+    """
 
     name: str
+    is_language_model: bool
 
     def answer(self, prompt_id: str, role: str, prompt: str, context: Context) -> Reply | None:
         """Return the reply, its tokens and its price; None while a person or agent still has to answer.

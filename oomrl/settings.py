@@ -10,7 +10,7 @@ import tomllib
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -92,13 +92,15 @@ class LoopSettings(Section):
     """How the loop answers a loss.
 
     With `require_qualification` only a model that `oomrl qualify` has certified may propose; with `confirm_mandate`
-    nothing is proposed before a person confirmed what is asked.
+    nothing is proposed before a person confirmed what is asked. `candidates` attempts are asked for at the same time
+    and judged in their order, each an attempt that counts.
     """
 
     attempts: int = Field(3, ge=1, le=20)
     require_qualification: bool = False
     reviewer: Literal["auto", "person"] = "person"
     confirm_mandate: bool = False
+    candidates: int = Field(1, ge=1, le=8)
     while_waiting: Literal["hold", "incumbent", "flatten"] = "hold"
 
 
@@ -194,15 +196,76 @@ class NotifySettings(Section):
         return quiet
 
 
-class ModelSettings(Section):
-    """Which model answers. The key comes from the environment only and is never stored."""
+class PriceSettings(Section):
+    """Dollars for a million tokens of one model, read and written."""
 
-    provider: Literal["offline", "manual", "openai"] = "offline"
+    prompt: Decimal = Field(ge=0)
+    completion: Decimal = Field(ge=0)
+
+
+Provider = Literal["offline", "manual", "openai"]
+RoleName = Literal["analyst", "test_author", "coder", "critic"]
+
+
+class RoleSettings(Section):
+    """What one role's model has of its own; what is not set here is as the section [model] says."""
+
+    provider: Provider | None = None
+    name: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    most_tokens: int | None = Field(None, ge=1)
+    fallbacks: tuple[str, ...] | None = None
+
+
+class ModelSettings(Section):
+    """Which model answers. The key comes from the environment only and is never stored.
+
+    `roles` gives a role a model of its own, `without` leaves roles out (the coder never), `budgets` are the tokens that
+    a role's prompt may have. `fallbacks` answer where the model is gone or forbidden. With `structured` the endpoint is
+    asked for JSON of a schema, until it says that it knows none. `prompt_price` and `completion_price` are the price of
+    `name` and its fallbacks (dollars for a million tokens); `prices` names others.
+    """
+
+    provider: Provider = "offline"
     name: str = "gpt-5"
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
-    prompt_price: Decimal | None = None
-    completion_price: Decimal | None = None
+    api: Literal["chat", "responses"] = "chat"
+    fallbacks: tuple[str, ...] = ()
+    temperature: float | None = Field(0.2, ge=0, le=2)
+    most_tokens: int | None = Field(8_000, ge=1)
+    structured: bool = True
+    prompt_price: Decimal | None = Field(None, ge=0)
+    completion_price: Decimal | None = Field(None, ge=0)
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)
+    roles: dict[RoleName, RoleSettings] = Field(default_factory=dict)
+    without: tuple[Literal["analyst", "test_author", "critic"], ...] = ()
+    budgets: dict[RoleName, Annotated[int, Field(ge=500)]] = Field(default_factory=dict)
+
+    def of(self, role: RoleName) -> ModelSettings:
+        """Return the settings of a role's model."""
+        own = self.roles.get(role)
+        return self if own is None else self.model_copy(update=own.model_dump(exclude_none=True))
+
+
+class EndpointSettings(Section):
+    """How a model's endpoint is asked; nothing here changes what is asked, so that a run may go on under other values.
+
+    `tries` of a prompt with growing waits; `breaker` failed prompts in a row leave the endpoint alone for
+    `cooldown_seconds`. A simulation waits `patience_minutes` for an endpoint that is away before it stops; the daemon
+    tries again by its own table. `traffic` writes each exchange to the state directory, without the key, or answers
+    from what a folder (`cassettes`) holds, without any network.
+    """
+
+    timeout_seconds: float = Field(180, gt=0, le=3_600)
+    tries: int = Field(5, ge=1, le=20)
+    breaker: int = Field(3, ge=1, le=100)
+    cooldown_seconds: float = Field(600, ge=0, le=86_400)
+    patience_minutes: float = Field(120, ge=0, le=7 * 24 * 60)
+    traffic: Literal["record", "replay", "off"] = "record"
+    cassettes: Path | None = None
 
 
 class DatabaseSettings(Section):
@@ -313,6 +376,7 @@ class Settings(BaseSettings):
     thresholds: ThresholdSettings = ThresholdSettings()
     loop: LoopSettings = LoopSettings()
     model: ModelSettings = ModelSettings()
+    endpoint: EndpointSettings = EndpointSettings()
     review: ReviewSettings = ReviewSettings()
     web: WebSettings = WebSettings()
     notify: NotifySettings = NotifySettings()

@@ -94,6 +94,10 @@ class Facts(Protocol):
 
     def save_diagnostic(self, diagnostic: StoredDiagnostic) -> None: ...
 
+    def save_mandate(self, diagnostic: StoredDiagnostic) -> None:
+        """Write what the analyst asks for."""
+        ...
+
     def open_diagnostics(self) -> Sequence[StoredDiagnostic]: ...
 
     def end_diagnostic(self, diagnostic: StoredDiagnostic, status: str) -> None: ...
@@ -138,7 +142,15 @@ class Proposer(Protocol):
 
     def diagnose(self, loss: Loss, judge: Judge, revision: str) -> StoredDiagnostic: ...
 
+    def draft(self, diagnostic: StoredDiagnostic, revision: str) -> StoredDiagnostic | Waiting:
+        """Return the diagnostic with the analyst's mandate, where there is an analyst and nobody else has spoken."""
+        ...
+
     def propose(self, diagnostic: StoredDiagnostic, attempt: int, revision: str) -> Proposal | Waiting: ...
+
+    def criticise(self, diagnostic: StoredDiagnostic, proposal: Proposal) -> Waiting | None:
+        """Have a proposal attacked for its reviewer; return what that waits for."""
+        ...
 
 
 class Gate(Protocol):

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from guardrails.attestation import Head, Log, Signer, statement
+from oomrl.adapters import traffic
 from oomrl.adapters.database import Store
 from oomrl.domain.people import Done
 from oomrl.domain.records import Deployment, Proposal, Review, StoredVerdict
@@ -18,6 +19,7 @@ from oomrl.domain.records import Deployment, Proposal, Review, StoredVerdict
 VERDICT = "urn:oomrl:predicate:verdict:1"
 REVIEW = "urn:oomrl:predicate:review:1"
 DEPLOYMENT = "urn:oomrl:predicate:deployment:1"
+TRAFFIC = "urn:oomrl:predicate:traffic:1"
 ACT = "urn:oomrl:predicate:act:1"
 
 
@@ -25,6 +27,7 @@ class Audit:
     """Append to the chain of one state directory, each subject once."""
 
     def __init__(self, state: Path) -> None:
+        self._cassettes = state / traffic.FOLDER
         self.log = Log(state / "audit.jsonl", Signer.open(state / "keys" / "audit.key"))
 
     @cached_property
@@ -34,6 +37,9 @@ class Audit:
     def catch_up(self, store: Store, run: str) -> None:
         """Append what is in the store and not yet in the chain."""
         with store.read() as view:
+            for prompt in view.prompts.all(run):
+                if prompt.reply is not None:
+                    self.traffic(run, prompt.id)
             proposals = view.proposals.all(run)
             for proposal in proposals:
                 verdict = view.proposals.verdict(run, proposal.id)
@@ -80,6 +86,21 @@ class Audit:
         }
         name = f"deployment/{deployment.run}/{deployment.sequence}"
         self._append(name, deployment.revision, DEPLOYMENT, facts)
+
+    def traffic(self, run: str, prompt: str) -> None:
+        """Append the digest of what went over the wire for a prompt; nothing where nothing did."""
+        name, found = f"traffic/{run}/{prompt}", traffic.digest(self._cassettes, prompt)
+        if found is not None:
+            self._append(name, found, TRAFFIC, {"prompt": prompt})
+
+    def changed_traffic(self) -> list[str]:
+        """Return the prompts whose cassettes are not what the chain says of them."""
+        said = {
+            body["predicate"]["prompt"]: body["subject"][0]["digest"]["sha256"]
+            for body in self.log.statements()
+            if body["predicateType"] == TRAFFIC
+        }
+        return sorted(prompt for prompt, digest in said.items() if traffic.digest(self._cassettes, prompt) != digest)
 
     def act(self, done: Done) -> None:
         """Append what a person did; the log of acts in the store has it under the same number."""

@@ -18,9 +18,9 @@ from oomrl.adapters.audit import Audit
 from oomrl.adapters.changes import Changes, changes_of
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.store import Work
+from oomrl.adapters.opinions import Opinion, of_critic
 from oomrl.adapters.repository import Repository
-from oomrl.agents.drafts import read_critique
-from oomrl.agents.problem import Unusable
+from oomrl.agents.roles import Role
 from oomrl.domain.people import Done, Freeze, Kind, Person, Remark, Right, demand
 from oomrl.domain.records import (
     Act,
@@ -55,6 +55,7 @@ class Case:
     now: Bound
     risk: Risk
     looked: bool
+    critic: Opinion | None = None
 
     @property
     def votes(self) -> list[Review]:
@@ -87,7 +88,7 @@ class Desk:
             diagnostic = view.losses.diagnostic(self.run, found.diagnostic)
             reviews = view.proposals.reviews(self.run, proposal)
             remarks = view.remarks.of(self.run, proposal)
-            objections = self._objections(view, found)
+            objections, opinion = self._objections(view, found), of_critic(view, found)
             looked = view.remarks.looked(self.run, proposal, person.name, found.digest)
         assert diagnostic is not None
         said = {remark.id: remark for remark in remarks}
@@ -96,7 +97,7 @@ class Desk:
         changes = self.changes(found)
         risk = risk_of(changes.paths, changes.parameters, self.rules)
         everything = (*merged, *said.values())
-        return Case(found, verdict, diagnostic, tuple(reviews), everything, changes, standing, risk, looked)
+        return Case(found, verdict, diagnostic, tuple(reviews), everything, changes, standing, risk, looked, opinion)
 
     def changes(self, proposal: Proposal) -> Changes:
         """Return what a proposal changes; the same patches on the same base are read once."""
@@ -114,31 +115,25 @@ class Desk:
 
     def _objections(self, view: Work, proposal: Proposal) -> list[Remark]:
         """Return the critic's objections to a proposal, each of which waits for an answer."""
-        found: list[Remark] = []
-        for prompt in view.prompts.all(self.run, proposal.diagnostic):
-            if prompt.role != "critic" or prompt.attempt != proposal.attempt or prompt.reply is None:
-                continue
-            try:
-                critique = read_critique(prompt.reply)
-            except Unusable:
-                continue
-            for number, objection in enumerate(critique.objections, 1):
-                found.append(
-                    Remark(
-                        id=f"{proposal.id}-objection-{number}",
-                        run=self.run,
-                        proposal=proposal.id,
-                        author=f"critic ({prompt.model})",
-                        text=objection.text,
-                        at=prompt.answered_at or prompt.asked_at,
-                        kind=Kind.OBJECTION,
-                        path=objection.path,
-                        line=objection.line,
-                        blocking=True,
-                        severity=objection.severity,
-                    )
-                )
-        return found
+        said = of_critic(view, proposal)
+        if said is None:
+            return []
+        return [
+            Remark(
+                id=f"{proposal.id}-objection-{number}",
+                run=self.run,
+                proposal=proposal.id,
+                author=f"critic ({said.model})",
+                text=objection.text,
+                at=said.at,
+                kind=Kind.OBJECTION,
+                path=objection.path,
+                line=objection.line,
+                blocking=True,
+                severity=objection.severity,
+            )
+            for number, objection in enumerate(said.objections, 1)
+        ]
 
     # -- reading and remarks
 
@@ -245,7 +240,12 @@ class Desk:
                 raise Mistake(f"Expected the id of a diagnostic, was {diagnostic[:80]!r}.")
             if found.status not in ("open", "escalated", "exhausted"):
                 raise Refused(f"Expected a diagnostic that is not ended, was {diagnostic}, which is {found.status}.")
-            waiting = [p for p in work.prompts.all(self.run, diagnostic) if p.status is PromptStatus.PENDING]
+            pending = [p for p in work.prompts.all(self.run, diagnostic) if p.status is PromptStatus.PENDING]
+            # Whoever words the mandate needs no draft of it.
+            for prompt in pending:
+                if prompt.role == Role.ANALYST.value:
+                    work.prompts.close(self.run, prompt.id, PromptStatus.WITHDRAWN, f"{person.name} set the mandate")
+            waiting = [p for p in pending if p.role != Role.ANALYST.value]
             if waiting:
                 raise Refused(
                     f"Expected no prompt to be out under the old mandate, was {waiting[0].id}: answer it first."

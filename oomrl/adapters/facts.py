@@ -190,6 +190,12 @@ class StoredFacts:
         self._diagnosed.add(diagnostic.loss)
         self._open |= diagnostic.status == "open"
 
+    def save_mandate(self, diagnostic: StoredDiagnostic) -> None:
+        with self.store.begin() as work:
+            work.losses.set_mandate(
+                self.run, diagnostic.id, diagnostic.mandate, diagnostic.mandate_by, diagnostic.confirmed
+            )
+
     def open_diagnostics(self) -> Sequence[StoredDiagnostic]:
         if not self._open:
             return []
@@ -202,6 +208,11 @@ class StoredFacts:
         with self.store.begin() as work:
             work.losses.set_status(self.run, diagnostic.id, status)
 
+    def answered(self, prompt: str) -> None:
+        """Book what a reply cost at the next close, and attest what went over the wire for it."""
+        self._bills_due = True
+        self.audit.traffic(self.run, prompt)
+
     def proposal(self, diagnostic: StoredDiagnostic, attempt: int) -> Proposal | None:
         with self.store.read() as view:
             made = [p for p in view.proposals.all(self.run, diagnostic.id) if p.attempt == attempt]
@@ -210,7 +221,6 @@ class StoredFacts:
     def save_proposal(self, proposal: Proposal) -> None:
         with self.store.begin() as work:
             work.proposals.save(proposal)
-        self._bills_due = True
 
     def verdict(self, proposal: Proposal) -> StoredVerdict | None:
         with self.store.read() as view:

@@ -21,6 +21,8 @@ MOST_BYTES = 1_000_000
 class ManualModel:
     """Answer from files in the state directory. Costs nothing and never fails: it waits."""
 
+    is_language_model = True
+
     def __init__(self, state: Path, name: str = "manual") -> None:
         self.name = name
         self._prompts = state / "prompts"

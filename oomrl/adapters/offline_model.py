@@ -22,6 +22,7 @@ class OfflineModel:
     """Answer prompts by rules. Free, instant, the same for the same context."""
 
     name = "offline"
+    is_language_model = False
 
     def answer(self, prompt_id: str, role: str, prompt: str, context: Context) -> Reply | None:
         """Return a diff or an escalation for the coder, a draft for the analyst, remarks for the critic."""

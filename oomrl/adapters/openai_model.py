@@ -14,13 +14,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from json import JSONDecodeError
+from pathlib import Path
 from typing import Any, Literal
 
+import httpx2
 import openai
 
+from oomrl.adapters import traffic
 from oomrl.agents.billing import PriceTable
+from oomrl.agents.forms import FORMS, Form
 from oomrl.agents.roles import CHARACTERS_A_TOKEN
-from oomrl.errors import Mistake, Unavailable
+from oomrl.errors import Mistake, OomrlError, Unavailable
 from oomrl.ports import Context, Reply
 
 #: Status codes after which the same request may succeed.
@@ -32,7 +36,8 @@ class Endpoint:
     """Where and how to ask. Times are seconds.
 
     `fallbacks` are asked, in order, where the first model is gone or forbidden; `breaker` failed prompts in a row
-    close the endpoint for `cooldown`.
+    close the endpoint for `cooldown`. With `structured` the reply is held to its role's schema, as long as the endpoint
+    knows how.
     """
 
     model: str
@@ -47,6 +52,7 @@ class Endpoint:
     longest_wait: float = 60.0
     breaker: int = 3
     cooldown: float = 600.0
+    structured: bool = True
 
 
 @dataclass(slots=True)
@@ -57,7 +63,10 @@ class _Health:
 
 @dataclass(slots=True)
 class OpenAIModel:
-    """Ask a model over HTTP. `jitter`, `sleep` and `monotonic` are passed in, so that tests need not wait."""
+    """Ask a model over HTTP. `jitter`, `sleep` and `monotonic` are passed in, so that tests need not wait.
+
+    `transport` carries the requests: the network by default, or a `traffic.Recorder` or `traffic.Player`.
+    """
 
     endpoint: Endpoint
     key: str = field(repr=False)
@@ -65,10 +74,12 @@ class OpenAIModel:
     jitter: random.Random
     sleep: Callable[[float], None] = time.sleep
     monotonic: Callable[[], float] = time.monotonic
+    transport: httpx2.BaseTransport | None = None
     system: str = "You are a careful engineer of trading software. Follow the form of answer that is asked for."
     _client: Any = field(init=False, repr=False)
     _health: _Health = field(init=False, repr=False, default_factory=_Health)
     _dropped: set[str] = field(init=False, repr=False, default_factory=set)
+    is_language_model = True
 
     def __post_init__(self) -> None:
         self._client = openai.OpenAI(
@@ -76,22 +87,35 @@ class OpenAIModel:
             base_url=self.endpoint.base_url or "https://api.openai.com/v1",
             timeout=self.endpoint.timeout,
             max_retries=0,
+            http_client=httpx2.Client(transport=self.transport or httpx2.HTTPTransport()),
         )
 
     @classmethod
     def from_environment(
-        cls, endpoint: Endpoint, prices: PriceTable, jitter: random.Random, variable: str
+        cls,
+        endpoint: Endpoint,
+        prices: PriceTable,
+        jitter: random.Random,
+        variable: str,
+        recorded: Path | None = None,
     ) -> OpenAIModel:
         """Return a model whose key stands in an environment variable; raise `Mistake` where it does not.
 
-        Also raises where a model has no price and prices are strict, before any token is spent.
+        `recorded` is the folder that its traffic is written to. Also raises where a model has no price and prices are
+        strict, before any token is spent.
         """
         key = os.environ.get(variable, "").strip()
         if not key:
             raise Mistake(f"Expected the model's key in the environment variable {variable}, was not there: export it")
         for name in (endpoint.model, *endpoint.fallbacks):
             prices.price(name)
-        return cls(endpoint, key, prices, jitter)
+        wire = httpx2.HTTPTransport()
+        return cls(endpoint, key, prices, jitter, transport=traffic.Recorder(wire, recorded, key) if recorded else wire)
+
+    @classmethod
+    def from_cassettes(cls, endpoint: Endpoint, prices: PriceTable, jitter: random.Random, folder: Path) -> OpenAIModel:
+        """Return a model that answers from what was recorded: no key, no network, no waits."""
+        return cls(endpoint, "replayed", prices, jitter, sleep=lambda _: None, transport=traffic.Player(folder))
 
     @property
     def name(self) -> str:
@@ -108,7 +132,7 @@ class OpenAIModel:
                 f"The model endpoint failed {self._health.failures} times in a row: it is left alone a while"
             )
         try:
-            reply = self._first_that_exists(prompt_id, prompt)
+            reply = self._first_that_exists(prompt_id, role, prompt)
         except Unavailable:
             self._health.failures += 1
             if self._health.failures >= self.endpoint.breaker:
@@ -121,23 +145,23 @@ class OpenAIModel:
         """Close the connections."""
         self._client.close()
 
-    def _first_that_exists(self, prompt_id: str, prompt: str) -> Reply:
+    def _first_that_exists(self, prompt_id: str, role: str, prompt: str) -> Reply:
         names = (self.endpoint.model, *self.endpoint.fallbacks)
         for name in names[:-1]:
             try:
-                return self._persistent(name, prompt_id, prompt)
+                return self._persistent(name, prompt_id, role, prompt)
             except (openai.NotFoundError, openai.PermissionDeniedError):
                 continue
         try:
-            return self._persistent(names[-1], prompt_id, prompt)
+            return self._persistent(names[-1], prompt_id, role, prompt)
         except openai.APIStatusError as error:
             raise Mistake(f"Expected the model {names[-1]!r} at the endpoint, was: {self._said(error)}") from None
 
-    def _persistent(self, name: str, prompt_id: str, prompt: str) -> Reply:
+    def _persistent(self, name: str, prompt_id: str, role: str, prompt: str) -> Reply:
         """Ask until an answer comes or the tries are used up; between tries wait longer each time, with full jitter."""
         for number in range(1, self.endpoint.tries + 1):
             try:
-                return self._once(name, prompt_id, prompt)
+                return self._once(name, prompt_id, role, prompt)
             except openai.APIStatusError as error:
                 if isinstance(error, openai.NotFoundError | openai.PermissionDeniedError):
                     raise
@@ -147,6 +171,8 @@ class OpenAIModel:
                     raise Mistake(f"The model endpoint refused the request: {self._said(error)}") from None
                 trouble, wanted = self._said(error), _retry_after(error)
             except (openai.APIConnectionError, openai.APIResponseValidationError, JSONDecodeError, _NoReply) as error:
+                if isinstance(error.__cause__, OomrlError):
+                    raise error.__cause__ from None
                 trouble, wanted = self._said(error), None
             if number < self.endpoint.tries:
                 most = min(self.endpoint.first_wait * 2 ** (number - 1), self.endpoint.longest_wait)
@@ -154,19 +180,25 @@ class OpenAIModel:
                 self.sleep(min(max(wait, wanted or 0.0), self.endpoint.longest_wait))
         raise Unavailable(f"The model endpoint did not answer in {self.endpoint.tries} tries: {trouble}")
 
-    def _once(self, name: str, prompt_id: str, prompt: str) -> Reply:
+    def _once(self, name: str, prompt_id: str, role: str, prompt: str) -> Reply:
         seed = int.from_bytes(hashlib.sha256(prompt_id.encode()).digest()[:4], "big") >> 1
         options: dict[str, Any] = {"temperature": self.endpoint.temperature, "seed": seed}
+        form = FORMS.get(role) if self.endpoint.structured and "structured" not in self._dropped else None
+        system = self.system if form is None else f"{self.system} {form.note}"
         if self.endpoint.api == "chat":
             options["max_completion_tokens"] = self.endpoint.most_tokens
-            messages = [{"role": "system", "content": self.system}, {"role": "user", "content": prompt}]
+            if form is not None:
+                options["response_format"] = {"type": "json_schema", "json_schema": _schema(form)}
+            messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
             call = self._client.chat.completions.create
             body: dict[str, Any] = {"messages": messages}
         else:
             options["max_output_tokens"] = self.endpoint.most_tokens
+            if form is not None:
+                options["text"] = {"format": {"type": "json_schema", **_schema(form)}}
             del options["seed"]
             call = self._client.responses.create
-            body = {"instructions": self.system, "input": prompt, "store": False}
+            body = {"instructions": system, "input": prompt, "store": False}
         chosen = {key: value for key, value in options.items() if value is not None and key not in self._dropped}
         # A proxy that knows the header bills a repeated question once.
         answer = call(model=name, **body, **chosen, extra_headers={"Idempotency-Key": prompt_id})
@@ -175,7 +207,7 @@ class OpenAIModel:
         price = self.prices.price(name)
         if asked is None or answered is None:
             # Some servers count nothing. A bill that is too high is corrected by people; one of 0 is never noticed.
-            asked, answered = (-(-len(part) // CHARACTERS_A_TOKEN) for part in (self.system + prompt, text))
+            asked, answered = (-(-len(part) // CHARACTERS_A_TOKEN) for part in (system + prompt, text))
         return Reply(text, name, asked, answered, price.cost(asked, answered), finish)
 
     def _drop_unsupported(self, error: openai.APIStatusError) -> bool:
@@ -183,8 +215,15 @@ class OpenAIModel:
         if error.status_code not in (400, 422):
             return False
         said = f"{error.param or ''} {error.message}".lower()
-        for option in ("temperature", "seed", "max_completion_tokens", "max_output_tokens"):
-            if option in said and option not in self._dropped:
+        words = {
+            "temperature": ("temperature",),
+            "seed": ("seed",),
+            "max_completion_tokens": ("max_completion_tokens",),
+            "max_output_tokens": ("max_output_tokens",),
+            "structured": ("response_format", "json_schema", "text.format", "structured"),
+        }
+        for option, names in words.items():
+            if any(name in said for name in names) and option not in self._dropped:
                 self._dropped.add(option)
                 return True
         return False
@@ -192,6 +231,10 @@ class OpenAIModel:
     def _said(self, error: Exception) -> str:
         text = f"{type(error).__name__}: {error}".replace(self.key, "[key]")
         return re.sub(r"\b(?:sk|key)-[\w*-]{6,}", "[key]", " ".join(text.split()))[:500]
+
+
+def _schema(form: Form) -> dict[str, Any]:
+    return {"name": form.name, "schema": form.schema, "strict": True}
 
 
 class _NoReply(Exception):

@@ -1,65 +1,38 @@
-"""Diagnose losses and ask models for repairs: prompts out, replies read, proposals in the store's words.
-
-Every prompt is durable before a model sees it, every reply and its price before it is read.
-"""
+"""Diagnose losses and ask models for repairs: drafts, prompts out, replies read, proposals in the store's words."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import random
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from decimal import Decimal
-from pathlib import Path
 
-from guardrails.policy import parse_policy
 from oomrl.adapters import patches
+from oomrl.adapters.briefing import Briefing, Told
 from oomrl.adapters.database import Store
-from oomrl.adapters.manual_model import ManualModel
-from oomrl.adapters.offline_model import OfflineModel
-from oomrl.adapters.openai_model import Endpoint, OpenAIModel
+from oomrl.adapters.models import Models
+from oomrl.adapters.prompting import Prompting, Question, Said
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.strategies import configuration
-from oomrl.agents.billing import Compute, price_table
+from oomrl.agents.drafts import Draft, read_draft
+from oomrl.agents.problem import Unusable
 from oomrl.agents.reply import Answer, Kind, read_reply
-from oomrl.agents.roles import Assignment, Role, prompt_id, render
+from oomrl.agents.roles import Role, prompt_id
 from oomrl.domain import diagnostic as diagnostics
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.causes import References, StrategyFacts
 from oomrl.domain.loss import Loss
-from oomrl.domain.records import Act, CapitalKind, Prompt, Proposal, ProposalStatus, StoredDiagnostic
+from oomrl.domain.records import Act, Prompt, Proposal, ProposalStatus, StoredDiagnostic
 from oomrl.errors import Mistake
 from oomrl.evidence import costly_orders, names_of, shortfall_of, signal_of, sites_of, within
 from oomrl.exchange.tape import Tape
 from oomrl.judging import Judge
-from oomrl.ports import Attempt, Context, Model
-from oomrl.settings import Settings
+from oomrl.ports import Attempt
 from oomrl.stages import Waiting
 
-#: Sentences for the prompt; the gate's finding codes say more.
-RULES = (
-    "One unified diff against the files shown, or one line that begins with ESCALATE: and the reason.",
-    "Only the files named as editable may change; tests, golden cases, configuration and the policy are locked.",
-    "Source may import only what the policy allows; no input or output, clock, environment, randomness or reflection.",
-    "Protected financial mathematics may not change.",
-    "Statement and branch coverage of the tests must stay at 95 % or above, also on changed lines.",
-    "A hidden judge checks that no decision depends on the future, on names, on dates or on the price level.",
-    "The candidate must beat the version that trades by more than luck, net of all costs, and stay invested.",
-)
-
-
-def make_model(settings: Settings, state: Path, seed: int, live: bool) -> Model:
-    """Return the model that the settings name. Raises `Mistake` where its key or price is missing."""
-    chosen = settings.model
-    if chosen.provider == "offline":
-        return OfflineModel()
-    if chosen.provider == "manual":
-        return ManualModel(state)
-    prices = price_table(chosen.prompt_price, chosen.completion_price, [chosen.name], strict=live)
-    endpoint = Endpoint(model=chosen.name, base_url=chosen.base_url)
-    return OpenAIModel.from_environment(endpoint, prices, random.Random(seed), chosen.api_key_env)
+#: Who wrote a mandate that no analyst and no person has touched.
+RULES = "rules"
 
 
 class AgentProposer:
@@ -70,22 +43,26 @@ class AgentProposer:
         run: str,
         store: Store,
         repository: Repository,
-        model: Model,
+        models: Models,
+        prompting: Prompting,
         tape: Tape,
         now: Callable[[], datetime],
         *,
         masked: bool,
         seed: int,
         capital: float,
-        compute: Decimal,
+        attempts: int = 3,
+        candidates: int = 1,
         confirm_mandate: bool = False,
         refusal: Callable[[], str],
     ) -> None:
-        """Take parts and `refusal`: why this model may not propose now, in one line, or nothing."""
-        self.run, self.store, self.repository, self.model, self.tape = run, store, repository, model, tape
-        self.confirm_mandate = confirm_mandate
-        self.now, self.masked, self.seed, self.capital, self.compute = now, masked, seed, capital, compute
-        self.refusal = refusal
+        """Take parts, how many attempts a diagnostic has and how many `candidates` of them are asked for at once, and
+        `refusal`: why these models may not propose now, in one line, or nothing.
+        """
+        self.run, self.store, self.repository, self.models = run, store, repository, models
+        self.prompting, self.briefing = prompting, Briefing(tape, masked, seed)
+        self.attempts, self.candidates, self.confirm_mandate = attempts, candidates, confirm_mandate
+        self.tape, self.now, self.capital, self.refusal = tape, now, capital, refusal
 
     def diagnose(self, loss: Loss, judge: Judge, revision: str) -> StoredDiagnostic:
         """Explain a loss from the session records of its window."""
@@ -125,29 +102,70 @@ class AgentProposer:
             payload=made.model_dump(mode="json"),
             at=self.now(),
             mandate=made.mandate,
-            mandate_by="rules",
+            mandate_by=RULES,
             confirmed=not self.confirm_mandate,
             status="open" if loss.demands_patch else "no_patch",
         )
 
-    def propose(self, diagnostic: StoredDiagnostic, attempt: int, revision: str) -> Proposal | Waiting:
-        """Ask for one proposal: the ordered pair of a tests patch (models that write tests) and a logic patch."""
-        refusal = self.refusal()
-        if refusal:
+    def draft(self, diagnostic: StoredDiagnostic, revision: str) -> StoredDiagnostic | Waiting:
+        """Return a diagnostic with the analyst's mandate in place of the rules', or escalated with the reason.
+
+        Where somebody else has spoken, where no language model is the analyst, and where its draft cannot be read, the
+        diagnostic stays as it is.
+        """
+        if diagnostic.mandate_by != RULES or Role.ANALYST not in self.models.of:
+            return diagnostic
+        if refusal := self.refusal():
             return Waiting("qualification", refusal)
+        asked = self._ask(Role.ANALYST, diagnostic, [(1, self.repository.tree(revision), Told())])
+        if isinstance(asked, Waiting):
+            return asked
+        try:
+            said: Draft = read_draft(asked[0].text)
+        except Unusable:
+            return diagnostic
+        by = f"analyst ({asked[0].model})"[:200]
+        if said.escalate:
+            return replace(diagnostic, mandate_by=by, status="escalated")
+        return replace(diagnostic, mandate=said.mandate, mandate_by=by)
+
+    def propose(self, diagnostic: StoredDiagnostic, attempt: int, revision: str) -> Proposal | Waiting:
+        """Ask for proposals: the ordered pair of a tests patch (models that write tests) and a logic patch.
+
+        All candidates of the attempt's batch are asked at once, each knowing what came before the batch alone.
+        """
+        if refusal := self.refusal():
+            return Waiting("qualification", refusal)
+        first, batch = self._batch(diagnostic, attempt)
         tree = self.repository.tree(revision)
-        tests = ""
-        if self.model.name != OfflineModel.name:
-            asked = self._ask(Role.TEST_AUTHOR, diagnostic, attempt, tree)
+        told = Told(self._earlier(diagnostic, first), self._asked_for(diagnostic, first))
+        tests = dict.fromkeys(batch, "")
+        if Role.TEST_AUTHOR in self.models.of:
+            asked = self._ask(Role.TEST_AUTHOR, diagnostic, [(number, tree, told) for number in batch], first)
             if isinstance(asked, Waiting):
                 return asked
-            tests = asked.patch if asked.kind is Kind.PATCH else ""
-        after = patches.applied(tree, tests.encode()) if tests else tree
-        answer = self._ask(Role.CODER, diagnostic, attempt, after)
-        if isinstance(answer, Waiting):
-            return answer
-        escalated = answer.kind is Kind.ESCALATE
-        explanation = answer.explanation if answer.kind is Kind.PATCH else answer.message
+            written = [read_reply(said.text, tree, said.finish, apply=_canonical) for said in asked]
+            tests = {n: found.patch for n, found in zip(batch, written, strict=True) if found.kind is Kind.PATCH}
+        after = {n: patches.applied(tree, tests[n].encode()) if tests.get(n) else tree for n in batch}
+        asked = self._ask(Role.CODER, diagnostic, [(number, after[number], told) for number in batch], first)
+        if isinstance(asked, Waiting):
+            return asked
+        said = asked[batch.index(attempt)]
+        answer = read_reply(said.text, after[attempt], said.finish, apply=_canonical)
+        return self._proposal(diagnostic, attempt, first, revision, tests.get(attempt, ""), answer)
+
+    def criticise(self, diagnostic: StoredDiagnostic, proposal: Proposal) -> Waiting | None:
+        """Let the critic attack a diff, for whoever reviews it; the reply is in the store, and decides nothing."""
+        if Role.CRITIC not in self.models.of:
+            return None
+        tree = self.repository.tree(proposal.base_revision)
+        told = Told(patch=proposal.tests_patch + proposal.logic_patch)
+        asked = self._ask(Role.CRITIC, diagnostic, [(proposal.attempt, tree, told)])
+        return asked if isinstance(asked, Waiting) else None
+
+    def _proposal(
+        self, diagnostic: StoredDiagnostic, attempt: int, first: int, revision: str, tests: str, answer: Answer
+    ) -> Proposal:
         pair = {"tests": tests, "logic": answer.patch}
         digest = hashlib.sha256(json.dumps(pair, sort_keys=True).encode()).hexdigest()
         return Proposal(
@@ -162,83 +180,56 @@ class AgentProposer:
             at=self.now(),
             logic_patch=answer.patch,
             tests_patch=tests,
-            explanation=explanation,
+            explanation=answer.explanation if answer.kind is Kind.PATCH else answer.message,
             repairs=answer.repairs,
-            prompt=prompt_id(self.run, diagnostic.id, Role.CODER, attempt),
-            status=ProposalStatus.ESCALATED if escalated else ProposalStatus.PROPOSED,
+            prompt=prompt_id(self.run, diagnostic.id, Role.CODER, attempt, attempt - first),
+            status=ProposalStatus.ESCALATED if answer.kind is Kind.ESCALATE else ProposalStatus.PROPOSED,
         )
+
+    def _batch(self, diagnostic: StoredDiagnostic, attempt: int) -> tuple[int, list[int]]:
+        """Return the first attempt of a batch of candidates, and all of it.
+
+        A new mandate or a reviewer's request ends a batch: what comes next must know of it.
+        """
+        with self.store.read() as view:
+            made = {p.attempt: p for p in view.proposals.all(self.run, diagnostic.id)}
+            ended = {
+                number
+                for number, proposal in made.items()
+                if proposal.status is ProposalStatus.SUPERSEDED
+                or any(one.act is Act.REQUEST_CHANGES for one in view.proposals.reviews(self.run, proposal.id))
+            }
+        first = 1
+        for number in range(1, attempt):
+            if number in ended or number - first + 1 == self.candidates:
+                first = number + 1
+        last = min(first + self.candidates - 1, max(self.attempts, attempt))
+        return first, list(range(first, last + 1))
 
     def _ask(
-        self, role: Role, diagnostic: StoredDiagnostic, attempt: int, tree: Mapping[str, bytes]
-    ) -> Answer | Waiting:
-        policy = parse_policy(tree["policy.toml"])
-        phase = policy.phases["tests" if role is Role.TEST_AUTHOR else "logic"]
-        earlier = self._earlier(diagnostic, attempt)
-        payload, mask = dict(diagnostic.payload), None
-        if self.masked:
-            mask = self._mask(diagnostic, tree)
-            payload = diagnostics.masked(diagnostics.Diagnostic.model_validate(payload), mask).model_dump(mode="json")
-        sources = {path: data for path, data in tree.items() if path == "strategy.toml" or path.startswith("src/")}
-        assignment = Assignment(
-            diagnostic=payload,
-            mandate=diagnostic.mandate,
-            sources=sources,
-            rules=RULES,
-            editable=phase.editable,
-            earlier=earlier,
-            comments=self._asked_for(diagnostic, attempt),
-        )
-        rendered = render(role, assignment, mask)
-        name = prompt_id(self.run, diagnostic.id, role, attempt)
-        prompt = Prompt(name, self.run, diagnostic.id, role.value, attempt, rendered.text, self.now(), rendered.version)
-        with self.store.begin() as work:
-            work.prompts.ask(prompt)
-            known = work.prompts.get(self.run, name)
-        if known is not None and known.reply is not None:
-            text, finish = known.reply, known.finish
-        else:
-            context = Context(
-                diagnostic=payload,
-                mandate=diagnostic.mandate,
-                tree=tree,
-                bounds={key: _bound(value) for key, value in policy.bounds.items()},
-                editable=phase.editable,
-                attempt=attempt,
-                earlier=earlier,
+        self,
+        role: Role,
+        diagnostic: StoredDiagnostic,
+        asked: Sequence[tuple[int, Mapping[str, bytes], Told]],
+        first: int | None = None,
+    ) -> list[Said] | Waiting:
+        """Ask a role for each attempt, with the tree that it sees and what was said before."""
+        questions = []
+        for attempt, tree, told in asked:
+            rendered, context = self.briefing.prompt(role, diagnostic, tree, told, attempt, self.models.budgets[role])
+            name = prompt_id(self.run, diagnostic.id, role, attempt, 0 if first is None else attempt - first)
+            prompt = Prompt(
+                name, self.run, diagnostic.id, role.value, attempt, rendered.text, self.now(), rendered.version
             )
-            if self._compute().out:
-                return Waiting("compute endowment", name)
-            reply = self.model.answer(name, role.value, rendered.text, context)
-            if reply is None:
-                return Waiting("prompt", name)
-            with self.store.begin() as work:
-                work.prompts.answer(
-                    self.run,
-                    name,
-                    reply.text,
-                    self.now(),
-                    reply.model,
-                    reply.prompt_tokens,
-                    reply.completion_tokens,
-                    reply.cost,
-                    reply.finish,
-                )
-            text, finish = reply.text, reply.finish
-        return read_reply(text, tree, finish, apply=_canonical)
-
-    def _compute(self) -> Compute:
-        """Return what was given for models and what they have used."""
-        with self.store.read() as view:
-            given = [e.amount for e in view.capital.events(self.run) if e.kind is CapitalKind.ENDOW_COMPUTE]
-            _, _, spent = view.prompts.bill(self.run)
-        return Compute(self.compute + sum(given, Decimal(0)), spent)
+            questions.append(Question(prompt, self.models.of[role], context))
+        return self.prompting.ask(questions)
 
     def _author(self, diagnostic: StoredDiagnostic, attempt: int) -> str:
         """Return who proposes: the model, and whoever answered in its place, who may then not approve."""
         with self.store.read() as view:
             asked = [p for p in view.prompts.all(self.run, diagnostic.id) if p.attempt == attempt]
         people = sorted({p.model for p in asked if p.role in (Role.TEST_AUTHOR, Role.CODER) and "<" in p.model})
-        return ", ".join(people)[:200] or self.model.name
+        return ", ".join(people)[:200] or self.models.name
 
     def _asked_for(self, diagnostic: StoredDiagnostic, attempt: int) -> tuple[str, ...]:
         """Return what reviewers said of the attempt before this one: reasons for changes, and unsettled remarks."""
@@ -268,19 +259,6 @@ class AgentProposer:
                 found.append(Attempt(proposal.attempt, proposal.logic_patch, tuple(told)))
         return tuple(found)
 
-    def _mask(self, diagnostic: StoredDiagnostic, tree: Mapping[str, bytes]) -> diagnostics.Mask:
-        """Return a mask drawn from the run's seed: shuffled numbers for names, shifted weeks, rescaled prices."""
-        chance = random.Random(f"mask/{self.seed}/{diagnostic.day.isoformat()}")
-        seen = sorted(symbol for symbol in self.tape.until(diagnostic.day).symbols)
-        chance.shuffle(seen)
-        prices = frozenset(
-            key.removeprefix("parameters.")
-            for key, bound in parse_policy(tree["policy.toml"]).bounds.items()
-            if bound.price
-        )
-        weeks = chance.randrange(400, 1_200) * chance.choice((-1, 1))
-        return diagnostics.Mask(diagnostics.numbered(seen), 7 * weeks, 2.0 ** chance.choice((-2, -1, 1, 2)), prices)
-
 
 def _own(judge: Judge, loss: Loss) -> list[SessionRecord]:
     """Return the sessions to a loss in which the deployed revision decided."""
@@ -293,7 +271,3 @@ def _canonical(tree: Mapping[str, bytes], patch: str) -> str:
         return patches.diff(tree, patches.applied(tree, patch.encode("utf-8"), "the diff"))
     except Mistake as error:
         raise ValueError(str(error)) from error
-
-
-def _bound(value: object) -> dict[str, object]:
-    return {name: item for name, item in asdict(value).items() if item not in (None, ())}  # type: ignore[call-overload]

@@ -6,20 +6,31 @@ import json
 import re
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from oomrl.agents.problem import Problem, Unusable
 
+_ESCALATE = re.compile(r"[*_`]*ESCALATE[*_`]*[ \t]*:[*_`]*\s*(\S.{7,})", re.DOTALL)
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class Draft(BaseModel):
-    """The analyst's reading of a loss. A person edits or confirms the mandate before it counts."""
+    """The analyst's reading of a loss, or (`escalate`) why no change of code could mend it.
+
+    Where the settings say so, a person edits or confirms the mandate before it counts.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    root_cause: str = Field(min_length=1, max_length=2_000)
-    mandate: str = Field(min_length=1, max_length=4_000)
+    root_cause: str = Field("", max_length=2_000)
+    mandate: str = Field("", max_length=4_000)
     confidence: Literal["low", "medium", "high"] = "low"
+    escalate: str = Field("", max_length=4_000)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Draft:
+        if bool(self.escalate.strip()) == bool(self.root_cause.strip() and self.mandate.strip()):
+            raise ValueError("expected root_cause and mandate, or escalate with a reason")
+        return self
 
 
 class Objection(BaseModel):
@@ -42,6 +53,9 @@ class Critique(BaseModel):
 
 def read_draft(text: str) -> Draft:
     """Return the analyst's draft; raise `Unusable` with what is wrong, in words for the model."""
+    escalation = _ESCALATE.fullmatch(text.strip())
+    if escalation:
+        return Draft(escalate=escalation[1].strip()[:4_000])
     return _read(text, Draft)
 
 

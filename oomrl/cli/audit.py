@@ -23,12 +23,15 @@ def audit() -> None:
 @state_option
 @json_option
 def verify(expected: str | None, state: Path, as_json: bool) -> None:
-    """Check every line, signature and link, and that a head kept outside is still in the chain."""
+    """Check every line, signature and link, the recorded model traffic, and that a head kept outside is in it."""
     with open_state(state):
         try:
-            head = Audit(state).log.verify(Head.parse(expected) if expected else None)
+            audit = Audit(state)
+            head = audit.log.verify(Head.parse(expected) if expected else None)
         except AttestationError as error:
             raise Refused(str(error)) from error
+    if changed := audit.changed_traffic():
+        raise Refused(f"Expected the recorded model traffic to be as attested, was changed or lost: {changed[0]}")
     say({"entries": head.entries, "head": head.text()}, as_json, f"{head.entries} statements hold. Head: {head.text()}")
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from oomrl.adapters.opinions import of_analyst
 from oomrl.cli.desk import desk
-from oomrl.cli.options import json_option, only_run, open_state, person_options, say, state_option
+from oomrl.cli.options import json_option, only_run, open_state, person_options, plain, say, state_option
 from oomrl.domain.diagnostic import Diagnostic, one_screen
 from oomrl.domain.records import StoredDiagnostic
 from oomrl.errors import Mistake
@@ -20,7 +21,9 @@ from oomrl.errors import Mistake
 def diagnose(loss: str | None, state: Path, as_json: bool) -> None:
     """Show the diagnostic of a loss, by either's id; by default the newest."""
     with open_state(state) as store, store.read() as view:
-        found = view.losses.diagnostics(only_run(store))
+        run = only_run(store)
+        found = view.losses.diagnostics(run)
+        drafts = {one.id: of_analyst(view, run, one.id) for one in found}
     chosen = [one for one in found if loss in (None, one.id, one.loss)]
     if not chosen:
         named = ", ".join(one.id for one in found) or "none"
@@ -28,7 +31,12 @@ def diagnose(loss: str | None, state: Path, as_json: bool) -> None:
     last = chosen[-1]
     text = one_screen(Diagnostic.model_validate(last.payload))
     state_of = "confirmed" if last.confirmed else "not confirmed"
-    say(dict(last.payload), as_json, f"{text}\n\n{last.id}: {last.status}; mandate by {last.mandate_by}, {state_of}")
+    said = drafts[last.id]
+    if said is not None and said.draft is not None:
+        reason = said.draft.escalate or f"{said.draft.root_cause} (confidence: {said.draft.confidence})"
+        text += f"\n\nAnalyst ({plain(said.model)}): {plain(reason)}"
+    asked = f"{last.id}: {last.status}; mandate by {plain(last.mandate_by)}, {state_of}: {plain(last.mandate)}"
+    say(dict(last.payload), as_json, f"{text}\n\n{asked}")
 
 
 @click.command()

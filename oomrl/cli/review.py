@@ -64,6 +64,9 @@ def show(proposal: str, who: str, state: Path, settings_file: Path | None, as_js
     if as_json:
         body = {"proposal": asdict(found), "verdict": verdict.payload if verdict else None}
         body |= {"reviews": [asdict(one) for one in case.reviews], "remarks": [asdict(one) for one in case.remarks]}
+        body |= {
+            "critic": None if case.critic is None else {"model": case.critic.model, "summary": case.critic.summary}
+        }
         body |= {"risk": asdict(case.risk), "seen": asdict(case.now), "qualification": qualification.to_json()}
         click.echo(json.dumps(body, indent=2, default=str))
         return
@@ -76,6 +79,8 @@ def show(proposal: str, who: str, state: Path, settings_file: Path | None, as_js
     click.echo("".join(f"\n{parameter.in_words()}" for parameter in case.changes.parameters_changed))
     click.echo(f"\nProposal {found.id} by {found.author}:\n{plain(found.explanation)}\n")
     click.echo(plain(found.tests_patch + found.logic_patch))
+    if case.critic is not None:
+        click.echo(f"Critic ({plain(case.critic.model)}): {plain(case.critic.summary)}")
     for remark in case.remarks:
         settled = remark.resolution or ("blocking" if remark.blocking else "note")
         click.echo(f"{remark.id} {remark.author} ({settled}): {plain(remark.as_asked())}")

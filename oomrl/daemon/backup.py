@@ -26,7 +26,7 @@ from oomrl.settings import Settings
 SUFFIX = ".oomrl-backup.tar.gz"
 MANIFEST = "manifest.json"
 #: What is copied beside the store, where it is there: the chain and its keys before it, the repository after it.
-BEFORE, AFTER = ("audit.jsonl", "keys"), ("strategy.git",)
+BEFORE, AFTER = ("audit.jsonl", "keys"), ("strategy.git", "traffic")
 
 
 def folder(account: Path) -> Path:

@@ -10,6 +10,12 @@ import pytest
 
 from .conftest import ROOT, Ran
 
+DRAFT = """```json
+{"root_cause": "orders ask for more than trades", "mandate": "Trade less than trades.", "confidence": "high"}
+```"""
+CRITIQUE = """{"summary": "Slower than before.", "objections":
+ [{"severity": "minor", "path": "strategy.toml", "line": 3, "text": "It waits too long."}]}"""
+
 Command = Callable[..., Ran]
 
 SPAN = ["--start", "phase1", "--seed", "7", "--from", "2006-08-01", "--to", "2006-09-15"]
@@ -43,8 +49,8 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
     state = tmp_path / "state"
     options = ("--model", "manual", "--reviewer", "person")
 
-    def answer(waiting: dict[str, str], text: str) -> None:
-        assert waiting["waiting"] == "prompt"
+    def answer(waiting: dict[str, str], text: str, role: str = "") -> None:
+        assert waiting["waiting"] == "prompt" and waiting["subject"].startswith(role)
         listed = json.loads(command("prompts", "--state", state, "--json").out)
         assert [row["id"] for row in listed] == [waiting["subject"]]
         reply = tmp_path / "reply.txt"
@@ -52,13 +58,19 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
         ran = command("reply", waiting["subject"], reply, "--state", state)
         assert ran.code == 0, ran.err
 
+    answer(waits(command, state, *options), DRAFT, "analyst")
     # A test author may decline; the coder's reply is prose around a diff.
-    answer(waits(command, state, *options), "ESCALATE: no new test is needed")
-    answer(waits(command, state, *options), f"Here it is.\n\n```diff\n{repair}```\n")
+    answer(waits(command, state, *options), "ESCALATE: no new test is needed", "test-author")
+    answer(waits(command, state, *options), f"Here it is.\n\n```diff\n{repair}```\n", "coder")
+    told = command("diagnose", "--state", state)
+    assert "orders ask for more than trades" in told.out and "mandate by analyst (manual <" in told.out
+    answer(waits(command, state, *options), CRITIQUE, "critic")
     waiting = waits(command, state, *options)
     assert waiting["waiting"] == "review"
     assert waits(command, state, *options) == waiting, "running again changes nothing"
     first = waiting["subject"]
+    shown = command("review", "show", first, "--as", "ann", "--state", state)
+    assert "It waits too long." in shown.out and "Slower than before." in shown.out
 
     itself = command("review", "approve", first, "--as", "manual", "--reason", "mine", "--state", state)
     assert itself.code == 1 and "proposer" in itself.err
@@ -70,6 +82,7 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
     assert "say why" in Path(listed[0]["file"]).read_text("utf-8")
     answer(waiting, "ESCALATE: no new test is needed")
     answer(waits(command, state, *options), repair)
+    answer(waits(command, state, *options), '{"summary": "Nothing found.", "objections": []}', "critic")
     second = waits(command, state, *options)["subject"]
     assert second != first
     blind = command("review", "approve", second, "--as", "ann", "--reason", "cuts costs", "--state", state)
@@ -83,7 +96,7 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
     ran = command(*RUN, *options, "--state", state)
     assert ran.code == 0, ran.err
     result = json.loads(ran.out)
-    while "waiting" in result and result["waiting"] == "prompt":
+    while "waiting" in result and result["waiting"] == "prompt":  # a later loss has an analyst too
         answer(result, "ESCALATE: nothing more to do")
         result = json.loads(command(*RUN, *options, "--state", state).out)
     assert result["deployments"] == 1
@@ -98,6 +111,10 @@ def test_a_mandate_waits_for_a_person(tmp_path: Path, command: Command) -> None:
     settings.write_text(demo + "\n[loop]\nconfirm_mandate = true\n", "utf-8")
     state = tmp_path / "state"
     run = ["simulate", *SPAN, "--settings", settings, "--model", "manual", "--json", "--state", state]
+    asked = json.loads(command(*run).out)
+    draft = tmp_path / "draft.txt"
+    draft.write_text(DRAFT, "utf-8")
+    assert command("reply", asked["subject"], draft, "--state", state).code == 0
     waiting = json.loads(command(*run).out)
     assert waiting["waiting"] == "mandate"
     shown = command("diagnose", "--state", state)

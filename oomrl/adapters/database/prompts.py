@@ -85,6 +85,10 @@ class Prompts:
         self._connection.execute(update(prompts).where(self._is(run, prompt)).values(**values))
         return True
 
+    def remark(self, run: str, prompt: str, note: str) -> None:
+        """Write what happened to a prompt while it waits."""
+        self._connection.execute(update(prompts).where(self._is(run, prompt)).values(note=note))
+
     def close(self, run: str, prompt: str, status: PromptStatus, note: str) -> None:
         """End a pending prompt without a reply (failed, withdrawn) and say why."""
         values = {"status": status.value, "note": note}

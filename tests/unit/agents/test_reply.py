@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from guardrails.patch import PatchError, apply_patch, canonical_diff, parse_patch
@@ -75,14 +75,14 @@ def holds(answer: Answer) -> None:
 _LINES = sorted({line for case in CASES for line in case.text[:2_000].split("\n")})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(_LINES), max_size=40).map("\n".join))
 @example("```diff\n```")
 def test_any_shuffle_of_the_corpus_lines_is_answered(text: str) -> None:
     holds(read_reply(text, TREE, apply=strict))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(CASES), st.data())
 def test_any_mutation_of_a_case_is_answered(case: Case, data: st.DataObject) -> None:
     lines = case.text[:5_000].split("\n")
@@ -101,7 +101,7 @@ def test_any_mutation_of_a_case_is_answered(case: Case, data: st.DataObject) -> 
     holds(read_reply("\n".join(lines), TREE, apply=strict))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text())
 def test_any_text_is_answered(text: str) -> None:
     holds(read_reply(text, TREE, apply=strict))

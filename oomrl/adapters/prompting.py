@@ -1,7 +1,7 @@
 """Ask models, durably: a prompt is in the store before a model sees it, its reply and price before it is read.
 
 Several questions go out at the same time. Where an endpoint is away, that is written at the prompt, and the question
-waits: as long as `Patience` allows, then until the stage is tried again. A prompt that was answered is never asked again.
+waits: as long as `Patience` allows, then until the stage is tried again. What was answered is never asked again.
 """
 
 from __future__ import annotations

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+from oomrl.adapters import traffic
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,18 @@ def error(status: int, message: str, code: str | None = None, param: str | None 
     return Step(status, body, headers=named)
 
 
+def recorded(place: Path) -> list[Step]:
+    """Return the steps of a cassette: what an endpoint once answered, or how it broke off."""
+    steps = []
+    for exchange in traffic.exchanges(place):
+        answer = exchange.get("response")
+        if answer is None:
+            steps.append(Step(body="{}" * 20, cut=10))
+        else:
+            steps.append(Step(answer["status"], answer["body"], answer["headers"].get("content-type", "")))
+    return steps
+
+
 @dataclass
 class Endpoint:
     url: str
@@ -75,8 +90,8 @@ class Endpoint:
 
 
 @contextmanager
-def serving(steps: Sequence[Step]) -> Iterator[Endpoint]:
-    """Serve the steps while the block lasts."""
+def serving(steps: Sequence[Step] | Callable[[int], Step]) -> Iterator[Endpoint]:
+    """Serve the steps (or what a function says of the request's number, from 0) while the block lasts."""
     seen = Endpoint("")
     lock = threading.Lock()
 
@@ -84,8 +99,9 @@ def serving(steps: Sequence[Step]) -> Iterator[Endpoint]:
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length", 0)))
             with lock:
-                step = steps[min(len(seen.requests), len(steps) - 1)]
+                number = len(seen.requests)
                 seen.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, json.loads(raw)))
+            step = steps(number) if callable(steps) else steps[min(number, len(steps) - 1)]
             time.sleep(step.delay)
             data = step.body.encode()
             try:

@@ -186,6 +186,33 @@ def test_options_that_the_endpoint_does_not_know_are_left_out() -> None:
     assert "temperature" not in served.bodies[3] and "seed" not in served.bodies[3]
 
 
+@pytest.mark.parametrize("role", ["analyst", "test_author", "coder", "critic"])
+def test_each_role_is_held_to_its_form_where_the_endpoint_knows_how(role: str) -> None:
+    with asking(chat("{}")) as (model, served, _):
+        model.answer("p-1", role, "Mend it.", CONTEXT)
+    asked = served.bodies[0]["response_format"]
+    schema = asked["json_schema"]["schema"]
+    assert asked["type"] == "json_schema" and asked["json_schema"]["strict"] is True
+    assert schema["required"] == list(schema["properties"]) and schema["additionalProperties"] is False
+    assert "JSON object" in served.bodies[0]["messages"][0]["content"]
+    with asking(fake.response("{}"), api="responses") as (model, served, _):
+        model.answer("p-1", role, "Mend it.", CONTEXT)
+    assert served.bodies[0]["text"]["format"]["schema"] == schema
+
+
+def test_an_endpoint_without_schemas_is_asked_for_plain_text() -> None:
+    unknown = error(400, "response_format: json_schema is not supported by this model")
+    with asking(unknown, chat("a diff"), chat("another")) as (model, served, clock):
+        assert ask(model).text == "a diff"
+        ask(model)
+    assert clock.slept == [] and len(served.requests) == 3
+    assert all("response_format" not in body for body in served.bodies[1:])
+    assert "JSON" not in served.bodies[1]["messages"][0]["content"]
+    with asking(chat("a diff"), structured=False) as (model, served, _):
+        ask(model)
+    assert "response_format" not in served.bodies[0]
+
+
 def test_a_fallback_answers_where_the_model_is_gone_at_its_own_price() -> None:
     with asking(error(404, "gone"), chat("a diff"), fallbacks=("m-2",)) as (model, served, _):
         reply = ask(model)

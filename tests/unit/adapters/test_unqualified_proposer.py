@@ -19,6 +19,6 @@ def test_a_proposer_that_is_refused_waits_and_touches_nothing() -> None:
     part: Any = Untouched()
     reasons = ["Expected a certificate of openai/m, was none: run `oomrl qualify`"]
     proposer = AgentProposer(
-        "run", part, part, part, part, part, masked=True, seed=0, capital=1.0, compute=part, refusal=lambda: reasons[0]
+        "run", part, part, part, part, part, part, masked=True, seed=0, capital=1.0, refusal=lambda: reasons[0]
     )
     assert proposer.propose(part, 1, "revision") == Waiting("qualification", reasons[0])

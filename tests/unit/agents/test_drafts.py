@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from oomrl.agents.drafts import read_critique, read_draft
+from oomrl.agents.drafts import Critique, Draft, read_critique, read_draft
+from oomrl.agents.forms import FORMS
 from oomrl.agents.problem import Problem, Unusable
 
 DRAFT = '{"root_cause": "It trades daily.", "mandate": "Trade weekly.", "confidence": "high"}'
@@ -35,6 +36,22 @@ def test_what_is_no_draft_is_said(text: str, problem: Problem) -> None:
     with pytest.raises(Unusable) as caught:
         read_draft(text)
     assert caught.value.problem is problem and caught.value.message.startswith("Expected")
+
+
+def test_an_analyst_may_escalate_in_words_or_in_its_form() -> None:
+    for text in (
+        "ESCALATE: no code could have seen this coming",
+        '{"root_cause": "", "mandate": "", "confidence": "low", "escalate": "no code could have seen this coming"}',
+    ):
+        assert read_draft(text).escalate == "no code could have seen this coming"
+    for text in ("ESCALATE:", DRAFT.replace("}", ', "escalate": "or not at all"}')):
+        with pytest.raises(Unusable):
+            read_draft(text)
+
+
+@pytest.mark.parametrize(("role", "reader"), [("analyst", Draft), ("critic", Critique)])
+def test_what_a_form_asks_for_is_what_is_read(role: str, reader: type[Draft] | type[Critique]) -> None:
+    assert set(FORMS[role].schema["properties"]) == set(reader.model_fields)
 
 
 def test_a_critique_may_be_empty_but_not_invented() -> None:

@@ -77,14 +77,17 @@ class Forked:
         process = self.context.Process(target=work, args=asked)
         process.start()
         theirs.close()
+        killer = threading.Timer(self.chance.uniform(0.01, 1.0), process.kill)
         if self.chance.random() < self.killing:
-            timer = threading.Timer(self.chance.uniform(0.01, 1.0), process.kill)
-            timer.start()
-            self.killed += 1
+            killer.start()
         try:
             done, note = ours.recv()
         except EOFError:
             done, note = False, "killed"
+            self.killed += 1
+        killer.cancel()
+        if killer.is_alive():
+            killer.join()
         process.join()
         process.close()
         ours.close()

@@ -389,6 +389,8 @@ class _Gate:
             most = self.policy.mutation.most
             tried = bench.mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=sound)
             found += judge_mutants([end for _, end in tried], rules.kill_share, "GR705", spared=0)
+        if sound and not tried:
+            found.append(finding("GR705", "", 0, "none", "mutants of a function that the new tests name"))
         why = "every new test claims a defect" if not sound else "the new tests name no function of the package"
         self.measured["mutation"] = _mutation(tried, why) | {"bad": len(near), "bad_killed": killed}
         return found, {"good": len(good), "kept": kept, **self.measured["mutation"]}

@@ -90,10 +90,10 @@ def _named(tests: Module, index: Index) -> Iterator[tuple[Module, str]]:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                if full in index.modules:
+                origin = list(_origin(index, node.module or "", alias.name))
+                yield from origin
+                if full in index.modules and not origin:
                     modules[alias.asname or alias.name] = full
-                elif node.module in index.modules:
-                    yield from _origin(index, node.module, alias.name)
         elif isinstance(node, ast.Import):
             modules |= {alias.asname: alias.name for alias in node.names if alias.asname}
     for item in ast.walk(tests.tree):

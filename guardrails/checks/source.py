@@ -178,10 +178,10 @@ class _Judge:
             if alias.name == "*":
                 self.find("GR203", node, f"'*' from {base!r}")
             elif base.split(".")[0] == self.index.package:
-                if full in self.index.modules:
-                    self.imports[bound] = ("own_module", full)
-                elif self._own(base, alias.name):
+                if self._own(base, alias.name):  # a name that the package binds stands before a module of that name
                     self.imports[bound] = ("own", f"{base}:{alias.name}")
+                elif full in self.index.modules:
+                    self.imports[bound] = ("own_module", full)
                 else:
                     self.find("GR203", node, f"{alias.name!r}", f"a name that {base!r} itself defines")
             elif full in self.allowed:

@@ -118,7 +118,9 @@ def _asked(worker: Worker, scenario: Mapping[str, Any]) -> dict[str, Any]:
     day = date(2001, 1, 1)
     for given in scenario["sessions"]:
         names = tuple(sorted(given["close"]))
-        plain = {**dict.fromkeys(("open", "high", "low"), given["close"]), **given}
+        # Columns that are not said differ from the close, so that none can stand in for another unseen.
+        near = {"open": 0.97, "high": 1.03, "low": 0.94}
+        plain = {name: {key: value * by for key, value in given["close"].items()} for name, by in near.items()} | given
         usual = {"volume": 1_000_000.0, "dividend": 0.0, "split": 1.0, "tradable": 1.0}
         columns = {c: [float(plain.get(c, {}).get(name, usual.get(c, 0.0))) for name in names] for c in COLUMNS}
         worker.session(day, names, columns)
@@ -204,7 +206,9 @@ def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Sta
         failed["activity"] = "Expected a position in some decision, was none."
     late = chance.choice(base[len(base) // 2 :])[0]
     names = _renaming(bars, chance)
-    shifts = [timedelta(weeks=chance.choice((-1, 1)) * chance.randrange(1, 1_000)) for _ in range(6)]
+    # To each era, because a rule about dates shows only where a market lies on its other side.
+    eras = [date(year, chance.randrange(1, 13), 1) for year in (1976, 1994, 2002, 2007, 2012, 2017, 2022, 2027, 2041)]
+    shifts = [timedelta(weeks=(era - bars[0].day).days // 7) for era in eras]
     factor = 2.0 ** chance.choice((-3, -2, 2, 3))
     priced = {key.removeprefix("parameters.") for key, bound in policy.bounds.items() if bound.price}
     dear = {key: value * factor if key in priced else value for key, value in params.items()}
@@ -215,7 +219,6 @@ def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Sta
         "scale": World(dear, [item.scaled(factor) for item in bars], shares=1.0 / factor),
     }
     for at, shift in enumerate(shifts):
-        # Several, because a rule about one year shows only on a market of that year.
         moved = [Bars(item.day + shift, item.symbols, item.columns) for item in bars]
         worlds[f"weeks {at}"] = World(params, moved, shift=shift)
     for label, world in worlds.items():

@@ -10,7 +10,7 @@ from typing import Literal
 
 from guardrails.verdict import Finding
 
-Kind = Literal["code", "test", "patch", "parameters", "protected", "pair", "facts"]
+Kind = Literal["code", "test", "patch", "parameters", "protected", "recalled", "pair", "facts"]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from guardrails.policy import Policy
 from guardrails.verdict import Finding
 
 WEAK = frozenset(["isinstance", "issubclass", "callable", "hasattr", "bool"])
+BINDINGS = frozenset(["GR203", "GR204", "GR242"])
 WIDE = frozenset(["Exception", "BaseException"])
 
 
@@ -20,23 +21,29 @@ def judge_tests(module: Module, data: bytes, before: Module | None, index: Index
     """Return the findings on one module of generated tests."""
     findings = judge_source(module, data, index, policy, "test")
     findings += _Tests(module, index, policy).run()
-    if before is not None and not policy.tests.may_change:
-        kept = set(_standing(module))
-        for text, line in _standing(before).items():
-            if text not in kept:
-                findings.append(finding("GR411", module.path, line, "changed or removed"))
+    if before is None:
+        return findings
+    old, new = _standing(before), _standing(module)
+    # People wrote what stood there before: only how its names are bound can be turned round from outside.
+    lines = {line for text, span in new.items() if text in old for line in span}
+    findings = [item for item in findings if item.line not in lines or item.code in BINDINGS]
+    changed = [span for text, span in old.items() if text not in new]
+    if not policy.tests.may_change:
+        findings += [finding("GR411", module.path, span[0], "changed or removed") for span in changed]
     return findings
 
 
-def _standing(module: Module) -> dict[str, int]:
+def _standing(module: Module) -> dict[str, range]:
     """Return what a module of tests consists of: statements as text, imports name by name, and their lines."""
-    parts: dict[str, int] = {}
+    parts: dict[str, range] = {}
     for node in module.tree.body:
+        first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])
+        span = range(first, (node.end_lineno or node.lineno) + 1)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             source = f"{getattr(node, 'level', 0)} {getattr(node, 'module', '')}"
-            parts |= {f"{source} {alias.name} {alias.asname}": node.lineno for alias in node.names}
+            parts |= {f"{source} {alias.name} {alias.asname}": span for alias in node.names}
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-            parts[normalised(node)] = node.lineno
+            parts[normalised(node)] = span
     return parts
 
 

@@ -41,6 +41,7 @@ TICKER = re.compile(r"[A-Z]{1,5}([./-][A-Z]{1,2})?")
 ACCOUNT = re.compile(r"PA[0-9A-Z]{8,12}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-.*", re.ASCII)
 HOOK = re.compile(r"pytest\w+|collect_ignore\w*|(setup|teardown)_(module|function)|load_tests")
 CALENDAR = re.compile(r"(?<!\d)(19|20)\d{2}([-/.]\d{1,2}([-/.]\d{1,2})?|[01]\d[0-3]\d)(?!\d)")
+YEAR = re.compile(r"\s*(1[89]|20|21)\d{2}\s*|(19|20)\d?")
 DATE_WORD = re.compile(
     r"(^|_)(date|dates|day|days|year|month|week|weekday|today|now|session|ordinal|timestamp|time)(_|s?$)", re.I
 )
@@ -631,7 +632,7 @@ class _Judge:
                 self.find("GR231", node, f"{value[:40]!r}")
             if ACCOUNT.fullmatch(value):
                 self.find("GR231", node, "a string of that form")
-        if CALENDAR.search(value) and self.form == "code":
+        if self.form == "code" and (CALENDAR.search(value) or YEAR.fullmatch(value)):
             self.find("GR232", node, f"{value[:40]!r}")
 
     def _telling(self, node: ast.expr) -> None:

@@ -8,6 +8,7 @@ from guardrails.checks.codes import finding
 from guardrails.checks.generated import judge_tests
 from guardrails.checks.index import Module, build_index, module_name, parse_module
 from guardrails.checks.protected import judge_protected
+from guardrails.checks.recalled import judge_recalled
 from guardrails.checks.source import judge_source
 from guardrails.policy import PhaseName, Policy
 from guardrails.tree import Tree
@@ -38,6 +39,8 @@ def judge_static(
             findings += judge_tests(module, result[path], before if isinstance(before, Module) else None, index, policy)
         else:
             findings += judge_source(module, result[path], index, policy)
+    if "static" in layers and phase == "logic":
+        findings += judge_recalled(base, result, policy)
     if "protected" in layers:
         findings += judge_protected(build_index(base, policy)[0], index, policy)
         if phase == "tests" and any(result.get(path) != base.get(path) for path in base.under(policy.layout.source)):

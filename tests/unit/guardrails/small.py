@@ -31,6 +31,19 @@ def total_return(price, dividend, before):
     """Return the total return."""
     return (price + dividend) / before - 1.0
 '''
+WINDOW = '''"""The window."""
+
+
+class Parameters:
+    """Hold the parameters."""
+
+    lookback: int
+
+
+def window(parameters):
+    """Return the window."""
+    return parameters.lookback
+'''
 LOCKED = """from strategy.signal import change
 
 
@@ -92,6 +105,7 @@ def tree() -> Tree:
         "src/strategy/__init__.py": '"""The strategy."""\n',
         "src/strategy/returns.py": RETURNS,
         "src/strategy/signal.py": SIGNAL,
+        "src/strategy/window.py": WINDOW,
         "src/strategy/table.py": "\n".join(TABLE) + "\n",
         "strategy.toml": 'cadence = "daily"\n[parameters]\nlookback = 20\n',
         "tests/test_signal.py": LOCKED,

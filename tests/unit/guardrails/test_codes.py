@@ -48,6 +48,7 @@ STATIC = {
     "code": "src/strategy/sample.py",
     "test": "tests/generated/test_sample.py",
     "protected": "src/strategy/returns.py",
+    "recalled": "src/strategy/window.py",
 }
 
 

@@ -14,7 +14,7 @@ from guardrails.verdict import Finding
 Line = int
 Arc = tuple[int, int]
 #: The share of mutants that must end without a crash for their deaths to say anything.
-LEAST_JUDGED = 0.25
+LEAST_JUDGED = 0.1
 
 
 @dataclass(frozen=True)

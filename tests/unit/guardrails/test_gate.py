@@ -147,7 +147,7 @@ def test_a_good_patch_passes_every_stage() -> None:
         (FakeBench(lies=((SIGNAL, 8),)), "GR512", "probes"),
         (FakeBench(dead=(1, 10, 10)), "GR701", "mutants"),
         (FakeBench(dead=(0, 0, 8)), "GR701", "mutants"),
-        (FakeBench(dead=(1, 1, 8)), "GR701", "mutants"),
+        (FakeBench(dead=(1, 1, 16)), "GR701", "mutants"),
     ],
 )
 def test_each_stage_refuses_and_the_rest_is_skipped(bench: FakeBench, code: str, stage: str) -> None:

@@ -36,6 +36,6 @@ def _read(tree: Tree, policy: Policy, known: set[str]) -> tuple[Counter[str], di
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Attribute) and node.attr in known and isinstance(node.ctx, ast.Load):
                 reads[node.attr] += 1
-            elif isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value not in PLAIN:
-                numbers.setdefault(node.value, (module.path, node.lineno))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value not in PLAIN:
+                numbers.setdefault(float(node.value), (module.path, node.lineno))
     return reads, numbers

@@ -209,15 +209,20 @@ def _served_since(asked: Simulation, tape: Tape, warmup: int) -> date:
     return begin
 
 
-def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
-    """Check everything a person may have got wrong, then make or open the state directory and wire the loop."""
+def examine(asked: Simulation) -> tuple[Tape, Mapping[str, bytes], dict[str, bytes] | None, date]:
+    """Check what a person may have got wrong; return the tape, the tree to start with, its undoing, the first day."""
     tape = load_tape(asked.tape)
     tape.require(asked.from_day, asked.to_day)
     if asked.to_day is not None:
         tape = tape.until(asked.to_day)
     tree, inverse = start_tree(asked.start)
+    return tape, tree, inverse, first_trading_day(tape, asked.from_day, configuration(tree["strategy.toml"]).warmup)
+
+
+def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
+    """Check everything a person may have got wrong, then make or open the state directory and wire the loop."""
+    tape, tree, inverse, begin = examine(asked)
     configured = configuration(tree["strategy.toml"])
-    begin = first_trading_day(tape, asked.from_day, configured.warmup)
     if asked.growing:
         begin = _served_since(asked, tape, configured.warmup)
     models = make_models(asked.settings, asked.state, asked.seed, live=asked.growing)

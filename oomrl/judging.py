@@ -23,7 +23,7 @@ from oomrl.domain.loss import DayRecord, Loss, Rules, detect
 from oomrl.domain.market import padded
 from oomrl.domain.observed import Bar
 from oomrl.domain.records import CapitalEvent, CapitalKind, Deployment, Review
-from oomrl.errors import StrategyFailure
+from oomrl.errors import Refused, StrategyFailure
 
 FAILURE = "strategy failure"
 #: Sessions whose records are kept: the longest window of a loss, and a little more.
@@ -114,9 +114,12 @@ class Judge:
             self.capital = capital_rules.resume(self.capital, event.day, event.by, event.reason, self.thresholds)
             self.person_halted = False
         elif event.kind is CapitalKind.ENDOW:
-            self.capital = capital_rules.endow(
-                self.capital, event.day, event.amount, event.by, event.reason, self.thresholds
-            )
+            try:
+                self.capital = capital_rules.endow(
+                    self.capital, event.day, event.amount, event.by, event.reason, self.thresholds
+                )
+            except Refused:  # too little to end out of money: it is booked all the same, for it was given
+                self.capital = capital_rules.added(self.capital, event.day, event.amount)
 
     def tripwire(self, watched: Watched) -> Trip | None:
         """Return the tripwire that a deployment under watch sets off after the last close, or None."""

@@ -400,6 +400,8 @@ def load(path: Path | None, overrides: dict[str, Any] | None = None) -> Settings
         data: dict[str, Any] = {} if path is None else tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
         raise Mistake(f"Expected a settings file at {path}, found none. `oomrl init` writes one.") from error
+    except OSError as error:
+        raise Mistake(f"Expected a settings file at {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Mistake(f"Expected TOML in {path}: {error}") from error
     for section, values in (overrides or {}).items():

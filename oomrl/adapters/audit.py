@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from guardrails.attestation import Head, Log, Signer, statement
 from oomrl.adapters import traffic
@@ -21,6 +24,19 @@ REVIEW = "urn:oomrl:predicate:review:1"
 DEPLOYMENT = "urn:oomrl:predicate:deployment:1"
 TRAFFIC = "urn:oomrl:predicate:traffic:1"
 ACT = "urn:oomrl:predicate:act:1"
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a statement says: its subject with a digest, its kind, its facts."""
+
+    name: str
+    digest: str
+    kind: str
+    facts: dict[str, str]
+
+    def body(self) -> dict[str, Any]:
+        return statement({self.name: self.digest}, self.kind, self.facts)
 
 
 class Audit:
@@ -37,61 +53,41 @@ class Audit:
     def catch_up(self, store: Store, run: str) -> None:
         """Append what is in the store and not yet in the chain."""
         with store.read() as view:
-            for prompt in view.prompts.all(run):
-                if prompt.reply is not None:
-                    self.traffic(run, prompt.id)
-            proposals = view.proposals.all(run)
-            for proposal in proposals:
-                verdict = view.proposals.verdict(run, proposal.id)
-                if verdict is not None:
-                    self.verdict(proposal, verdict)
-                for review in view.proposals.reviews(run, proposal.id):
-                    self.review(review)
-            for deployment in view.deployments.all(run):
-                self.deployment(deployment)
+            answered = [prompt.id for prompt in view.prompts.all(run) if prompt.reply is not None]
+        for prompt in answered:
+            self.traffic(run, prompt)
+        for stated in _all(store, run):
+            self._append(stated)
+
+    def differences(self, store: Store, run: str) -> list[str]:
+        """Name each verdict, review and deployment of the store whose statement is missing or says something else."""
+        signed = {body["subject"][0]["name"]: body for body in self.log.statements()}
+        found = []
+        for stated in _all(store, run):
+            if stated.name not in signed:
+                found.append(f"{stated.name} is in the store and not in the chain")
+            elif signed[stated.name] != stated.body():
+                found.append(f"{stated.name} says something else in the store than in the chain")
+        return found
 
     def head(self) -> Head:
         """Return the chain's end, to be kept outside."""
         return self.log.head()
 
     def verdict(self, proposal: Proposal, verdict: StoredVerdict) -> None:
-        facts = {
-            "proposal": proposal.id,
-            "patch": proposal.digest,
-            "author": proposal.author,
-            "outcome": verdict.outcome,
-            "base_tree": verdict.base_tree,
-            "result_tree": verdict.result_tree,
-        }
-        self._append(f"verdict/{verdict.run}/{proposal.id}", verdict.digest, VERDICT, facts)
+        self._append(_verdict(proposal, verdict))
 
     def review(self, review: Review) -> None:
-        facts = {
-            "proposal": review.proposal,
-            "reviewer": review.reviewer,
-            "act": review.act.value,
-            "reason": review.reason,
-            "base_tree": review.base_tree,
-            "result_tree": review.result_tree,
-        }
-        self._append(f"review/{review.run}/{review.id}", review.verdict, REVIEW, facts)
+        self._append(_review(review))
 
     def deployment(self, deployment: Deployment) -> None:
-        facts = {
-            "kind": deployment.kind.value,
-            "base": deployment.base,
-            "proposal": deployment.proposal,
-            "day": deployment.day.isoformat(),
-            "reason": deployment.reason,
-        }
-        name = f"deployment/{deployment.run}/{deployment.sequence}"
-        self._append(name, deployment.revision, DEPLOYMENT, facts)
+        self._append(_deployment(deployment))
 
     def traffic(self, run: str, prompt: str) -> None:
         """Append the digest of what went over the wire for a prompt; nothing where nothing did."""
         name, found = f"traffic/{run}/{prompt}", traffic.digest(self._cassettes, prompt)
         if found is not None:
-            self._append(name, found, TRAFFIC, {"prompt": prompt})
+            self._append(Stated(name, found, TRAFFIC, {"prompt": prompt}))
 
     def changed_traffic(self) -> list[str]:
         """Return the prompts whose cassettes are not what the chain says of them."""
@@ -113,9 +109,58 @@ class Audit:
             "at": done.at.isoformat(),
         }
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        self._append(f"act/{done.sequence}", digest, ACT, facts)
+        self._append(Stated(f"act/{done.sequence}", digest, ACT, facts))
 
-    def _append(self, name: str, digest: str, kind: str, facts: dict[str, str]) -> None:
-        if name not in self._done:
-            self.log.append(statement({name: digest}, kind, facts))
-            self._done.add(name)
+    def _append(self, stated: Stated) -> None:
+        if stated.name not in self._done:
+            self.log.append(stated.body())
+            self._done.add(stated.name)
+
+
+def _all(store: Store, run: str) -> Iterator[Stated]:
+    """Yield what the chain must hold of a store's verdicts, reviews and deployments."""
+    with store.read() as view:
+        for proposal in view.proposals.all(run):
+            verdict = view.proposals.verdict(run, proposal.id)
+            if verdict is not None:
+                yield _verdict(proposal, verdict)
+            for review in view.proposals.reviews(run, proposal.id):
+                yield _review(review)
+        for deployment in view.deployments.all(run):
+            yield _deployment(deployment)
+
+
+def _verdict(proposal: Proposal, verdict: StoredVerdict) -> Stated:
+    facts = {
+        "proposal": proposal.id,
+        "patch": proposal.digest,
+        "author": proposal.author,
+        "outcome": verdict.outcome,
+        "base_tree": verdict.base_tree,
+        "result_tree": verdict.result_tree,
+    }
+    return Stated(f"verdict/{verdict.run}/{proposal.id}", verdict.digest, VERDICT, facts)
+
+
+def _review(review: Review) -> Stated:
+    facts = {
+        "proposal": review.proposal,
+        "reviewer": review.reviewer,
+        "act": review.act.value,
+        "reason": review.reason,
+        "base_tree": review.base_tree,
+        "result_tree": review.result_tree,
+    }
+    return Stated(f"review/{review.run}/{review.id}", review.verdict, REVIEW, facts)
+
+
+def _deployment(deployment: Deployment) -> Stated:
+    facts = {
+        "kind": deployment.kind.value,
+        "base": deployment.base,
+        "proposal": deployment.proposal,
+        "day": deployment.day.isoformat(),
+        "reason": deployment.reason,
+    }
+    name = f"deployment/{deployment.run}/{deployment.sequence}"
+    return Stated(name, deployment.revision, DEPLOYMENT, facts)

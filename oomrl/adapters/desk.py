@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.changes import Changes, changes_of
@@ -21,6 +22,7 @@ from oomrl.adapters.database.store import Work
 from oomrl.adapters.opinions import Opinion, of_critic
 from oomrl.adapters.repository import Repository
 from oomrl.agents.roles import Role
+from oomrl.domain.ledger import Kind as EntryKind
 from oomrl.domain.people import Done, Freeze, Kind, Person, Remark, Right, demand
 from oomrl.domain.records import (
     Act,
@@ -28,6 +30,7 @@ from oomrl.domain.records import (
     CapitalKind,
     Deployment,
     DeploymentKind,
+    Mark,
     PromptStatus,
     Proposal,
     ProposalStatus,
@@ -287,7 +290,12 @@ class Desk:
         demand(person, Right.OPERATE)
         why = _words(reason, "reason")
         endows = kind not in (CapitalKind.HALT, CapitalKind.RESUME)
-        if endows and not (amount > 0 and amount == amount.quantize(Decimal("0.01")) and amount < Decimal(10) ** 15):
+        if endows and not (
+            amount.is_finite()
+            and amount > 0
+            and amount == amount.quantize(Decimal("0.01"))
+            and amount < Decimal(10) ** 15
+        ):
             raise Mistake(f"Expected an amount above 0 in dollars and cents, was {amount}.")
         with self.store.begin() as work:
             mark = work.sessions.last_mark(self.run)
@@ -295,6 +303,8 @@ class Desk:
                 raise Mistake("Expected a run with at least one session, was none.")
             if kind is CapitalKind.RESUME and mark.state == "out_of_money":
                 raise Refused("Expected a halted account, was out of money: only an endowment ends that.")
+            if kind is CapitalKind.ENDOW and mark.state == "out_of_money":
+                self._suffices(work, mark, amount)
             at = self.now()
             key = hashlib.sha256(f"{person.name}/{why}/{at.isoformat()}".encode()).hexdigest()[:12]
             work.capital.save(
@@ -302,6 +312,21 @@ class Desk:
             )
             done = self._note(work, person, kind.value, self.run, f"{amount} dollars: {why}" if endows else why)
         self.audit.act(done)
+
+    def _suffices(self, work: Work, mark: Mark, amount: Decimal) -> None:
+        """Refuse an endowment after which the principal loss would still be out of money."""
+        run = work.runs.get(self.run)
+        settings: Any = run.settings.get("settings", {}) if run is not None else {}
+        tau = settings.get("thresholds", {}).get("principal_out_of_money")
+        given = sum((e.amount for e in work.ledger.entries(self.run, kinds=(EntryKind.ENDOWMENT,))), Decimal(0))
+        endowed, equity = given + amount, mark.equity + amount
+        if tau is not None and endowed - equity >= endowed * Decimal(repr(tau)):
+            exact = Decimal(repr(tau))
+            least = ((given * (1 - exact) - mark.equity) / exact).quantize(Decimal("0.01"))
+            raise Refused(
+                f"Expected an endowment that ends out of money, was {amount}: endow more than {least} dollars. "
+                "Nothing was recorded."
+            )
 
     def freeze(self, person: Person, first: date, last: date, reason: str) -> Freeze:
         """Let nothing be deployed after the close of some sessions, both ends included."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from oomrl.adapters.offline import edits, parameters
 from oomrl.adapters.offline.remedies import Repair, ordered
 from oomrl.agents.diff import changes_to_diff
+from oomrl.domain.causes import CauseCode
 from oomrl.ports import Context, Reply
 
 LABEL = "rule-based repairer, no language model"
@@ -37,6 +38,9 @@ class OfflineModel:
 
 
 def _code(context: Context) -> str:
+    causes = ranked_causes(context.diagnostic)
+    if causes and causes[0][0] == CauseCode.STRATEGY_FAILURE:
+        return "ESCALATE: the strategy failed; rules that weigh costs and signals mend no program error."
     tried = {_changed_lines(attempt.patch) for attempt in context.earlier}
     # Attempts that the caller does not remember are counted by number.
     skip = max(0, context.attempt - 1 - len(context.earlier))

@@ -22,6 +22,8 @@ from oomrl.exchange.replay import ReplayResult
 #: Below this many sessions no figure is worth an interval.
 LEAST = 20
 RESAMPLES = 1_000
+#: Figures that are printed with an interval.
+INTERVALS = ("sharpe", "annualised_return", "max_drawdown", "information_ratio", "beta", "alpha")
 VERDICTS = {"pass": "passed the gate", "refuse": "refused by the gate"}
 #: How a diagnostic ends, in a person's words.
 ENDS = {
@@ -83,11 +85,11 @@ def figures(curve: Curve, riskless: float, seed: int) -> dict[str, Any]:
     }
     names = ("annualised_return", "sharpe", "max_drawdown", "information_ratio", "beta", "alpha")
     if len(curve.days) < LEAST:
-        return shown | dict.fromkeys((*names, "sharpe_ci", "annualised_return_ci", "max_drawdown_ci"))
+        return shown | dict.fromkeys((*names, *(f"{name}_ci" for name in INTERVALS)))
     measured = performance(curve.returns, curve.benchmark, riskless, seed=seed, resamples=RESAMPLES)
     for name in names:
         shown[name] = _rounded(getattr(measured, name).value)
-    for name in ("sharpe", "annualised_return", "max_drawdown"):
+    for name in INTERVALS:
         estimate = getattr(measured, name)
         shown[f"{name}_ci"] = [_rounded(estimate.low), _rounded(estimate.high)]
     return shown

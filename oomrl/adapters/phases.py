@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oomrl.adapters.outcome import LEAST, Curve, curve_of_marks
+from oomrl.adapters.outcome import LEAST, RESAMPLES, Curve, curve_of_marks
 from oomrl.domain.market import Floats
 from oomrl.domain.performance import (
     compare_phases,
@@ -60,7 +60,7 @@ def report(
         "reward": _reward(marks),
     }
     if told:
-        compared = compare_phases(curve.returns, curve.benchmark, told, riskless, seed)
+        compared = compare_phases(curve.returns, curve.benchmark, told, riskless, seed, RESAMPLES)
         for phase in compared.phases:
             part = slice(phase.first, phase.last)
             turned = turnover(curve.traded[part], curve.equity[part])
@@ -79,7 +79,7 @@ def report(
             for (later, earlier), found in compared.sharpe_differences.items()
         ]
     if len(curve.days) >= LEAST:
-        values["total"] = performance(curve.returns, curve.benchmark, riskless, seed).plain()
+        values["total"] = performance(curve.returns, curve.benchmark, riskless, seed=seed, resamples=RESAMPLES).plain()
     if tape is not None:
         values["styles"] = _styles(curve, tape)
     named = [(name, curve.days[first], curve.days[last - 1]) for name, first, last in spans]

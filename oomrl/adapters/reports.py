@@ -14,8 +14,8 @@ from oomrl.domain.performance import Estimate
 from oomrl.domain.records import DeploymentKind, StoredDiagnostic, StoredFill
 
 NOTE = "simulated: no evidence of live performance"
-FIGURES = {"annualised return": "annualised_return", "Sharpe ratio": "sharpe", "max drawdown": "max_drawdown"}
-PERCENT = ("annualised return", "max drawdown")
+FIGURES = {"arithmetic return a year": "annualised_return", "Sharpe ratio": "sharpe", "max drawdown": "max_drawdown"}
+PERCENT = ("arithmetic return a year", "max drawdown")
 
 
 def draw_run(found: Outcome, store: Store, run: str, folder: Path) -> list[Path]:

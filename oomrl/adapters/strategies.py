@@ -45,7 +45,17 @@ def configuration(data: bytes) -> Configuration:
         raise Mistake(f'strategy.toml: expected cadence = "daily" or "weekly", was {cadence!r}')
     if type(warmup) is not int or warmup < 0:
         raise Mistake(f"strategy.toml: expected warmup as a whole number of sessions, was {warmup!r}")
+    for name, value in parameters.items():
+        if not _plain(value):
+            raise Mistake(f"strategy.toml: expected a finite number, text or truth in parameters.{name}, was {value!r}")
     return Configuration(str(table.get("name", "strategy")), Cadence(cadence), warmup, parameters)
+
+
+def _plain(value: object) -> bool:
+    """Say whether a parameter is what a frame can carry: text, truth, or a number within a double's range."""
+    if isinstance(value, (str, bool)):
+        return True
+    return isinstance(value, (int, float)) and -1e300 < value < 1e300
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,10 @@ def resume(state: Path, person: str, reason: str) -> None:
 def endow(amount: str, compute: bool, state: Path, person: str, reason: str) -> None:
     """Put money in, with a reason. Enough of it ends out of money."""
     try:
-        dollars = Decimal(amount).quantize(Decimal("0.01"))
+        dollars = Decimal(amount)
+        if not dollars.is_finite():
+            raise InvalidOperation
+        dollars = dollars.quantize(Decimal("0.01"))
     except InvalidOperation as error:
         raise Mistake(f"Expected an amount in dollars, was {amount!r}.") from error
     _record(state, CapitalKind.ENDOW_COMPUTE if compute else CapitalKind.ENDOW, person, reason, dollars)

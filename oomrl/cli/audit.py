@@ -9,8 +9,8 @@ import click
 
 from guardrails.attestation import AttestationError, Head
 from oomrl.adapters.audit import Audit
-from oomrl.cli.options import json_option, open_state, say, state_option
-from oomrl.errors import Refused
+from oomrl.cli.options import json_option, only_run, open_state, say, state_option
+from oomrl.errors import Mistake, Refused
 
 
 @click.group()
@@ -23,15 +23,26 @@ def audit() -> None:
 @state_option
 @json_option
 def verify(expected: str | None, state: Path, as_json: bool) -> None:
-    """Check every line, signature and link, the recorded model traffic, and that a head kept outside is in it."""
-    with open_state(state):
+    """Check every line, signature and link, that a head kept outside is still in the chain, that the recorded model
+    traffic is as attested, and that verdicts, reviews and deployments of the store are what the chain says.
+
+    What else the store holds (marks, orders, the ledger) is checked when the next start folds it again.
+    """
+    try:
+        outside = Head.parse(expected) if expected else None
+    except AttestationError as error:
+        raise Mistake(str(error)) from error
+    with open_state(state) as store:
+        audit = Audit(state)
         try:
-            audit = Audit(state)
-            head = audit.log.verify(Head.parse(expected) if expected else None)
+            head = audit.log.verify(outside)
         except AttestationError as error:
             raise Refused(str(error)) from error
+        found = audit.differences(store, only_run(store))
     if changed := audit.changed_traffic():
         raise Refused(f"Expected the recorded model traffic to be as attested, was changed or lost: {changed[0]}")
+    if found:
+        raise Refused(f"{len(found)} facts and the chain differ: {'; '.join(found[:5])}")
     say({"entries": head.entries, "head": head.text()}, as_json, f"{head.entries} statements hold. Head: {head.text()}")
 
 
@@ -40,7 +51,10 @@ def verify(expected: str | None, state: Path, as_json: bool) -> None:
 def export(state: Path) -> None:
     """Print all statements as JSON."""
     with open_state(state):
-        click.echo(json.dumps(Audit(state).log.statements(), indent=2))
+        try:
+            click.echo(json.dumps(Audit(state).log.statements(), indent=2))
+        except AttestationError as error:
+            raise Refused(str(error)) from error
 
 
 @audit.command()

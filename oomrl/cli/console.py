@@ -109,7 +109,7 @@ def summary(result: dict[str, Any]) -> Table:
         table.add_column(name, justify="right")
     lines = (
         ("final equity", "final_equity", _dollars, None),
-        ("annualised return", "annualised_return", "{:.1%}", "annualised_return_ci"),
+        ("annualised return, arithmetic", "annualised_return", "{:.1%}", "annualised_return_ci"),
         ("Sharpe ratio", "sharpe", "{:.2f}", "sharpe_ci"),
         ("max drawdown", "max_drawdown", "{:.1%}", "max_drawdown_ci"),
         ("turnover a year", "turnover", "{:.1f}x", None),

@@ -13,7 +13,7 @@ from oomrl import bootstrap
 from oomrl.adapters.outcome import curve_of_replay, figures
 from oomrl.cli.console import console
 from oomrl.cli.simulate import Day
-from oomrl.errors import Refused
+from oomrl.errors import Mistake
 from oomrl.settings import load
 
 
@@ -44,7 +44,7 @@ def replay(
     with console.status("replaying") if not as_json else _Quiet():
         result = bootstrap.replayed(settings, tape, from_day, to_day, start, revision, state, seed)
     if result.failure is not None:
-        raise Refused(f"the strategy failed: {result.failure}")
+        raise Mistake(f"the strategy failed: {result.failure}")
     curve = curve_of_replay(result)
     seconds = time.monotonic() - begun
     shown = {

@@ -12,7 +12,7 @@ from oomrl.cli.console import console
 from oomrl.cli.options import json_option, only_run, open_state, say, state_option
 
 ROWS = {
-    "annualised return": ("annualised_return", "{:+.1%}"),
+    "annualised return, arithmetic": ("annualised_return", "{:+.1%}"),
     "Sharpe ratio": ("sharpe", "{:+.2f}"),
     "max drawdown": ("max_drawdown", "{:.1%}"),
     "information ratio": ("information_ratio", "{:+.2f}"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import re
 import shutil
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
 from threading import Event
@@ -23,7 +25,12 @@ from oomrl.errors import Mistake
 from oomrl.stages import Waiting
 
 #: What a fresh start does not forget: models stay qualified.
-KEPT = ("keys", "certificates")
+KEPT = ("keys", "certificates", "lock")
+#: What a run leaves in its state directory.
+OURS = re.compile(
+    r"oomrl\.db.*|strategy\.git|audit\.jsonl|reports|prompts|replies|cassettes|\.creating-.*|lock|oomrl\.toml|logs?|backups?"
+    r"|drafts|broker.*|halt.*|flatten.*|report|accounts|jobs.*|secret.*|setup.*|cache|traffic.*"
+)
 
 
 class Day(click.ParamType):
@@ -48,7 +55,7 @@ class Day(click.ParamType):
 @click.option("--model", type=click.Choice(["offline", "manual", "openai"]), default="offline", show_default=True)
 @click.option("--reviewer", type=click.Choice(["auto", "person"]), default="auto", show_default=True)
 @click.option("--broker", type=click.Choice(["inprocess", "http"]), default="inprocess", show_default=True)
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option("--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True)
 @click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
 @click.option("--unmasked", is_flag=True, help="Show real names and dates to the model; the result is labelled so.")
@@ -78,10 +85,8 @@ def simulate(
     """
     begun = time.monotonic()
     settings = state_settings(state, settings_file, {"model": {"provider": model}, "loop": {"reviewer": reviewer}})
-    if fresh:
-        if settings.database.url is not None:
-            raise Mistake("--fresh forgets files, never a PostgreSQL database: name another one, or drop it yourself.")
-        forget(state)
+    if fresh and settings.database.url is not None:
+        raise Mistake("--fresh forgets files, never a PostgreSQL database: name another one, or drop it yourself.")
     asked = bootstrap.Simulation(
         state=state,
         settings=settings,
@@ -94,6 +99,10 @@ def simulate(
         unmasked=unmasked,
     )
     with ExitStack() as page:
+        page.enter_context(alone(state))
+        if fresh:
+            bootstrap.examine(asked)
+            forget(state)
         before = acts(state)
         ended = run_once(asked, as_json, page if serve else None)
         while serve and isinstance(ended, Waiting):
@@ -172,9 +181,11 @@ def finish(
 
 def forget(state: Path) -> None:
     """Remove an earlier run, and nothing that is not one; the key and what it certified stay."""
-    found = {path for path in state.iterdir() if path.name not in KEPT} if state.exists() else set()
-    if found and not (state / "oomrl.db").is_file():
-        raise Mistake(f"Expected {state} to hold an earlier run, was another folder. Name another --state.")
+    found = {path for path in state.iterdir() if path.name not in KEPT} if state.is_dir() else set()
+    strange = sorted(path.name for path in found if not _ours(path.name))
+    if found and (strange or not (state / "oomrl.db").is_file()):
+        named = f" It holds {', '.join(strange[:3])}." if strange else ""
+        raise Mistake(f"Expected {state} to hold an earlier run and nothing else.{named} Name another --state.")
     for path in found:
         if path.is_symlink() or not path.is_dir():
             path.unlink()
@@ -183,6 +194,36 @@ def forget(state: Path) -> None:
             if folder.is_dir() and not folder.is_symlink():
                 folder.chmod(0o755)
         shutil.rmtree(path)
+
+
+def _ours(name: str) -> bool:
+    return name in KEPT or OURS.fullmatch(name) is not None
+
+
+@contextmanager
+def alone(state: Path) -> Iterator[None]:
+    """Hold the state directory against a second simulation; a folder of somebody else's is refused."""
+    if state.exists() and not state.is_dir():
+        raise Mistake(f"Expected --state to be a folder, was a file: {state}.")
+    if state.is_dir() and not (state / "oomrl.db").exists():
+        strange = sorted(
+            path.name for path in state.iterdir() if path.name not in KEPT and not OURS.fullmatch(path.name)
+        )
+        if strange:
+            raise Mistake(
+                f"Expected an empty folder or an earlier run at {state}, was one with {', '.join(strange[:3])}."
+            )
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+        lock = (state / "lock").open("w")
+    except OSError as error:
+        raise Mistake(f"Expected a folder that can be written at {state}: {error.strerror}.") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Mistake(f"Another simulation runs in {state}. Wait for it, or name another --state.") from error
+        yield
 
 
 def say_waiting(waiting: Waiting, state: Path, as_json: bool) -> None:

@@ -282,7 +282,7 @@ def endow(capital: Capital, day: date, amount: Decimal, person: str, reason: str
     if amount <= 0:
         raise Mistake(f"Expected an endowment above 0 dollars, was {amount}")
     note = f"Endowed by {person}: {reason}"
-    more = replace(capital, day=day, endowed=capital.endowed + amount, equity=capital.equity + amount)
+    more = added(capital, day, amount)
     if capital.state is not State.OUT_OF_MONEY:
         return replace(more, reason=note)
     if more.equity <= 0 or thresholds.principal.level(more.principal_loss) is Level.OUT_OF_MONEY:
@@ -294,6 +294,11 @@ def endow(capital: Capital, day: date, amount: Decimal, person: str, reason: str
     fresh = replace(more, wealth=wealth, peak=wealth, peak_day=day, calm=day, since=day, reason=note)
     level = fresh.level(thresholds)
     return replace(fresh, state=State.WATCH if level >= Level.WATCH else State.ACTIVE, accepted=level)
+
+
+def added(capital: Capital, day: date, amount: Decimal) -> Capital:
+    """Book money that was put in; the state stays what it is."""
+    return replace(capital, day=day, endowed=capital.endowed + amount, equity=capital.equity + amount)
 
 
 def least_endowment(capital: Capital, thresholds: Thresholds) -> Decimal:

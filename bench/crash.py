@@ -475,6 +475,11 @@ def aimed(variant: str, number: int, seed: int, kind: str) -> Case:
     return Case(variant, number, chance.randrange(2**31), (Kill(1, kind),))
 
 
+def _share(kind: str, step: int) -> int:
+    """Return how many hits of a kind one process owes: paper accounts have no lines of their own to commit."""
+    return -(-LEAST // (step * (1 if "account lines" in kind else len(VARIANTS)))) if step else 0
+
+
 def work(variant: str, kills: int, seed: int, most: int, first: int, step: int, aim: str, results: Any) -> None:
     """Run every `step`-th case of a variant until enough lives were killed, each result into a queue.
 
@@ -491,8 +496,7 @@ def work(variant: str, kills: int, seed: int, most: int, first: int, step: int, 
             seen: Counter[str] = Counter()
             done, number = 0, first
             while number < most:
-                least = -(-LEAST // (step * len(VARIANTS))) if step else 0
-                short = [kind for kind in sorted(seen) if hit[kind] < least and seen[kind] >= least]
+                short = [kind for kind in sorted(seen) if hit[kind] < _share(kind, step) <= seen[kind]]
                 if aim:
                     case = aimed(variant, number, seed, aim)
                 elif done < kills:

@@ -30,6 +30,7 @@ COMMANDS = {
     "report": ("report", "Compare the phases of a run, one for each deployed revision."),
     "prompts": ("models", "List the prompts that wait for a reply."),
     "reply": ("models", "Answer a prompt with the text of a file."),
+    "mcp": ("mcp", "Serve losses and prompts to a coding agent, which may answer and approves nothing."),
     "review": ("review", "List, show and decide about proposals."),
     "rollback": ("review", "Deploy an earlier revision again."),
     "gate": ("gate", "Judge a patch to the strategy repository."),

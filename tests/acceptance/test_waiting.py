@@ -18,7 +18,7 @@ CRITIQUE = """{"summary": "Slower than before.", "objections":
 
 Command = Callable[..., Ran]
 
-SPAN = ["--start", "phase1", "--seed", "7", "--from", "2006-08-01", "--to", "2006-09-15"]
+SPAN = ["--start", "phase1", "--seed", "7", "--from", "2006-08-01", "--to", "2006-11-20"]
 RUN = ["simulate", *SPAN, "--settings", str(ROOT / "docs" / "examples" / "demo.toml"), "--json"]
 
 
@@ -32,7 +32,7 @@ def waits(command: Command, state: Path, *options: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def repair(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a logic patch that passes the gate for the first loss: what the offline repairer had approved."""
+    """Return a logic patch that passes the gate for the second loss: what the offline repairer had approved."""
     from .conftest import command
 
     state = tmp_path_factory.mktemp("offline") / "state"
@@ -58,6 +58,8 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
         ran = command("reply", waiting["subject"], reply, "--state", state)
         assert ran.code == 0, ran.err
 
+    # An analyst may say of the first loss, for which nothing passes, that no change of code mends it.
+    answer(waits(command, state, *options), "ESCALATE: no change of code mends this one", "analyst")
     answer(waits(command, state, *options), DRAFT, "analyst")
     # A test author may decline; the coder's reply is prose around a diff.
     answer(waits(command, state, *options), "ESCALATE: no new test is needed", "test-author")

@@ -25,7 +25,7 @@ from tests.states import RUN, made_up
 ROOT = Path(__file__).resolve().parents[2]
 SHOTS = ROOT / "build" / "screenshots"
 PASSWORD = "correct horse battery"
-SPAN = ("--start", "phase1", "--seed", "7", "--from", "2006-08-01", "--to", "2006-08-31")
+SPAN = ("--start", "phase1", "--seed", "7", "--from", "2006-03-01", "--to", "2006-03-31")
 DEMO = ("--settings", str(ROOT / "docs" / "examples" / "demo.toml"))
 SETTINGS = Settings(web=WebSettings(port=0, requests_a_minute=100_000))
 

@@ -77,9 +77,7 @@ def accept(
     """Set the password, use the invitation up, and begin a session."""
     _from_form(request, form)
     site = site_of(request)
-    if site.logins.wait(address_of(request)):
-        raise Refused("Expected fewer attempts from this address: wait a minute.")
-    invitation = site.accounts.invitation(secret)
+    invitation = site.accounts.invitation(secret)  # unknown: refused; its secret is too long to be tried out
     try:
         if password != again:
             raise Mistake("Expected the same password twice, was another.")

@@ -239,9 +239,6 @@ def test_every_page_is_accessible_fits_a_phone_and_is_kept_as_a_picture(chromium
         page.context.close()
 
 
-@pytest.mark.xfail(
-    reason="known defect: j and o do nothing right after a login; issue of the review page", strict=False
-)
 def test_the_page_works_by_keyboard_alone(chromium: Browser, tmp_path: Path) -> None:
     made = made_up(tmp_path / "state")
     made.loss()
@@ -250,6 +247,7 @@ def test_the_page_works_by_keyboard_alone(chromium: Browser, tmp_path: Path) -> 
     with served(made.state) as (url, link):
         page = new_page(chromium)
         set_password(page, link, "Ada")
+        page.wait_for_load_state("load")  # the keys' script runs once the page is parsed
         page.keyboard.press("Tab")
         expect(page.get_by_text("Skip to content")).to_be_focused()
         page.keyboard.press("j")

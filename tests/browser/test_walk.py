@@ -145,7 +145,7 @@ def test_from_the_set_up_link_to_a_deployment_by_two_people_and_back(
         sound(ann)
 
         # A comment on a line stands in the way; a request for changes carries it into the next prompt.
-        ann.get_by_label("Comment on line 26").first.click()
+        ann.locator("a[aria-label^='Comment on line']").first.click()
         say = ann.locator("tr.said form").first
         say.get_by_role("textbox").fill("Say in a comment why the plan's share is used.")
         say.get_by_role("button", name="Comment").click()
@@ -169,7 +169,7 @@ def test_from_the_set_up_link_to_a_deployment_by_two_people_and_back(
             page.goto(f"{url}/proposals/{second}")
             page.get_by_role("button", name="Open the diff").click()
             if number == 0:
-                page.get_by_label("Against").select_option(first)
+                page.locator("select[name=against]").select_option(first)
                 expect(page.locator("#diff")).to_contain_text("The two revisions change the same")
             page.get_by_label("Reason", exact=True).fill("Reads well; the replay agrees.")
             page.get_by_role("button", name="Approve").click()

@@ -25,7 +25,7 @@ RUNNING = {
     "g-a-branch-without-a-branch": "mutants",
     "f14_open_is_close_in_tests": "acceptance",
     "l-types-only": "references",
-    "g-labels-of-the-samples": "coverage",
+    "g-long-history": "coverage",
     "m-nan-profit": "hidden",
 }
 

@@ -98,10 +98,10 @@ def simulate(
         broker=broker,
         unmasked=unmasked,
     )
+    bootstrap.examine(asked)
     with ExitStack() as page:
         page.enter_context(alone(state))
         if fresh:
-            bootstrap.examine(asked)
             forget(state)
         before = acts(state)
         ended = run_once(asked, as_json, page if serve else None)
@@ -223,7 +223,12 @@ def alone(state: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Mistake(f"Another simulation runs in {state}. Wait for it, or name another --state.") from error
-        yield
+        try:
+            yield
+        finally:
+            if [path.name for path in state.iterdir()] == ["lock"]:
+                (state / "lock").unlink()
+                state.rmdir()
 
 
 def say_waiting(waiting: Waiting, state: Path, as_json: bool) -> None:

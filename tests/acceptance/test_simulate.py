@@ -97,6 +97,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell may have started this whole run in the background, with SIGINT ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     time.sleep(4)
     process.send_signal(signal.SIGINT)

@@ -127,10 +127,11 @@ def test_each_objection_of_the_critic_is_answered_or_dismissed(desk: Desk, made:
     desk.decide(ANN, proposal.id, Act.APPROVE, "ok")
 
 
-def test_a_request_for_changes_resets_votes_and_ends_the_revision(desk: Desk, made: MadeUp) -> None:
+def test_a_request_for_changes_resets_votes_and_ends_the_revision(page: Page, desk: Desk, made: MadeUp) -> None:
     proposal = risky(made)
     desk.look(ANN, proposal.id)
     desk.decide(ANN, proposal.id, Act.APPROVE, "fine")
+    page.clock.on(seconds=1)
     desk.decide(BOB, proposal.id, Act.REQUEST_CHANGES, "say why 0.9")
     assert desk.case(ANN, proposal.id).votes == []
     said = loop_says(desk, proposal)

@@ -77,7 +77,7 @@ def test_a_fault_that_the_source_gives_away_is_mended_first_where_the_signal_is_
     assert result(given, answers(given)[0]) == SHIPPED
 
 
-@pytest.mark.parametrize("code", [code.value for code in CauseCode])
+@pytest.mark.parametrize("code", [code.value for code in CauseCode if code is not CauseCode.STRATEGY_FAILURE])
 def test_every_cause_gets_different_admissible_patches(code: str) -> None:
     given = context(
         code, "churn", cadence="daily", no_trade_band=0.0, max_participation=0.25, max_weight=0.2, momentum_window=100
@@ -86,6 +86,11 @@ def test_every_cause_gets_different_admissible_patches(code: str) -> None:
     assert len(set(patches)) == len(patches) == 3
     for patch in patches:
         result(given, patch)
+
+
+def test_a_program_error_goes_to_a_person_at_once() -> None:
+    given = context("strategy_failure", cadence="daily")
+    assert answers(given) == []
 
 
 def test_when_everything_was_tried_the_mandate_goes_to_a_person() -> None:

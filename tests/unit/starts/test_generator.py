@@ -75,7 +75,9 @@ def test_faults_keep_the_static_policy_and_the_protected_functions(
     start = generate(7, kind)
     faulty = apply(start.patch)
     touched = [path for path in shipped if path.endswith(".py") and faulty[path] != shipped[path]]
-    assert judge_static(tree_of(shipped), tree_of(faulty), touched, "logic", POLICY) == []
+    # A fault may put a number where a parameter was read; only a patch to what trades may not (GR235).
+    found = judge_static(tree_of(shipped), tree_of(faulty), touched, "logic", POLICY)
+    assert [finding for finding in found if finding.code != "GR235"] == []
     assert faulty["src/strategy/returns.py"] == shipped["src/strategy/returns.py"]
     assert all(any(name in faulty[path] for path in touched) for name in start.names)
 

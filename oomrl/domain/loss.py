@@ -220,6 +220,9 @@ def detect(
     if not alarms:
         return None
     loss = _merge(alarms, tail, rules)
+    # A threshold reports again when the loss has deepened by a step, whatever else was reported of late: it may halt.
+    if loss.trigger in (Trigger.PRINCIPAL_LOSS, Trigger.DRAWDOWN):
+        return loss
     return None if _known(loss, earlier, tail, rules, since) else loss
 
 

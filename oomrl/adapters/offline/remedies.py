@@ -145,8 +145,8 @@ LARGE = 0.1
 def ordered(causes: Sequence[tuple[str, float]]) -> Iterator[Repair]:
     """Yield the repairs for ranked causes (code, share), each once.
 
-    First the best repair of the first cause, then what the source itself gives away, then all large causes at once,
-    then one after the other.
+    First what the source itself gives away, for every try costs evidence; then the best repair of the first cause, then
+    all large causes at once, then one after the other.
     """
     known = [(code, share) for code, share in causes if code in REMEDIES]
     seen: set[str] = set()
@@ -161,9 +161,9 @@ def ordered(causes: Sequence[tuple[str, float]]) -> Iterator[Repair]:
         first = REMEDIES[known[0][0]]
         # Rules over source change nothing where the code keeps its word: where they do find something, that is strong
         # evidence whatever the cause, and where they do not, they cost no attempt.
+        yield from fresh(SOURCE)
         if first[0].rule is None:
             yield from fresh(first[:1])
-        yield from fresh(SOURCE)
         large = [code for code, share in known if share >= LARGE]
         if len(large) > 1:
             parts = tuple(dict.fromkeys(repair for code in large for repair in REMEDIES[code] if repair.rule is None))

@@ -68,7 +68,7 @@ def _changed_lines(diff: str) -> tuple[str, ...]:
 
 def _analyse(context: Context) -> str:
     causes = ranked_causes(context.diagnostic)
-    first = next(ordered(causes))
+    first = next(repair for repair in ordered(causes) if repair.moves)
     draft = {
         "root_cause": f"{causes[0][0] if causes else 'unknown'} ({LABEL}; the diagnostic's first cause)",
         "mandate": f"{first.name[0].upper()}{first.name[1:]}: {first.why}.",

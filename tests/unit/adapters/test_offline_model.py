@@ -104,7 +104,7 @@ def test_the_demo_s_start_is_answered_in_settings_and_in_code() -> None:
     wide = Limits(patch_bytes=10**7, files=1000, hunks=1000, changed_lines=10**5)
     tree = dict(apply_patch(Tree(SHIPPED), parse_patch(start, wide, [])))
     given = context("churn", "wrong_signal", "blind_to_liquidity", tree=tree)
-    weekly, code, together = answers(given)
+    code, weekly, together = answers(given)
     assert read(result(given, weekly)["strategy.toml"].decode())["strategy.cadence"] == "weekly"
     assert result(given, code)["strategy.toml"] == tree["strategy.toml"]
     after = result(given, together)

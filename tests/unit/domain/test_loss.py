@@ -126,13 +126,14 @@ def test_one_cause_is_reported_once_within_its_cool_down_and_again_after_it() ->
     assert (gaps == 31).all()
 
 
-def test_principal_loss_and_drawdown_merge_into_one_loss_and_report_again_only_when_deeper() -> None:
+@pytest.mark.parametrize("cool_down", [1, 10_000])  # a threshold may halt: it is never silenced by what came before
+def test_principal_loss_and_drawdown_merge_into_one_loss_and_report_again_only_when_deeper(cool_down: int) -> None:
     records = history(80, selection_sd=0.0001, bps=0.0)
     for n in range(60, 80):
         records[n] = changed(records[n], {"selection": -20_000.0})
     for n in range(61, 80):  # equity carries the falls before it
         records[n] = replace(records[n], equity=records[n - 1].equity + records[n].pnl)
-    losses = run(records, TIGHT, Rules(cool_down=1, drift_h=1e9, daily_z=1e9, deepening=0.10))
+    losses = run(records, TIGHT, Rules(cool_down=cool_down, drift_h=1e9, daily_z=1e9, deepening=0.10))
     assert {Trigger.PRINCIPAL_LOSS, Trigger.DRAWDOWN} <= set(losses[0].statistics)
     for trigger in (Trigger.PRINCIPAL_LOSS, Trigger.DRAWDOWN):
         depths = [loss.statistics[trigger] for loss in losses if trigger in loss.statistics]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -77,9 +76,7 @@ def test_an_agent_reads_and_answers_and_can_do_nothing_else(tmp_path: Path) -> N
             whole = DIFF.format(line=at + 1, old=lines[at])
             await call("taken", "submit_patch", prompt="coder-1-abc", reply=whole)
 
-    # In a thread of its own: a browser test of the same process may keep a loop in this one.
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(anyio.run, talk).result()
+    anyio.run(talk)
     assert said["tools"] == {"losses", "diagnostic", "prompts", "sources", "verdicts", "submit_patch"}
     assert json.loads(said["losses"][1])["diagnostic"] == "diag-1"
     assert said["masked"][0] and "ACME" not in said["masked"][1]

@@ -166,6 +166,8 @@ class Reading:
                 select(ledger.c.day, ledger.c.key).where(*base).order_by(*newest).offset(reach).limit(1)
             ).one_or_none()
             if edge is not None:
+                # The first bound says nothing new: it lets a database that splits no alternatives end its scan.
+                wanted.append(ledger.c.day >= edge.day)
                 wanted.append(or_(ledger.c.day > edge.day, and_(ledger.c.day == edge.day, ledger.c.key >= edge.key)))
         rows = self._connection.execute(select(ledger).where(*wanted).order_by(*newest).limit(most + 1)).all()
         entries = [entry_of(row) for row in rows[:most]]

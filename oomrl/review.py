@@ -27,6 +27,7 @@ AUTO = "auto"
 _CLOSED = {
     ProposalStatus.REJECTED: "was vetoed, which is final",
     ProposalStatus.DEPLOYED: "is deployed already: use `oomrl rollback`",
+    ProposalStatus.REFUSED: "has no verdict of pass: there is nothing to decide about",
     ProposalStatus.ESCALATED: "is an escalation, not a patch: answer it with a new mandate",
     ProposalStatus.SUPERSEDED: "was superseded by a later one",
 }

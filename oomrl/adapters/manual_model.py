@@ -64,6 +64,8 @@ class ManualModel:
             raise Mistake(f"Expected UTF-8 text in {file}, was a bad byte at {error.start}") from error
         if len(data) > MOST_BYTES:
             raise Mistake(f"Expected a reply of at most {MOST_BYTES} bytes, was {len(data)} in {file}")
+        if not text.strip():
+            raise Mistake(f"Expected a reply in {file}, was empty: write a diff, or ESCALATE: with a reason")
         place = self._replies / f"{prompt_id}.md"
         if place.is_file():
             if place.read_bytes() == data:

@@ -102,8 +102,12 @@ def _dollars(value: float) -> str:
 
 def summary(result: dict[str, Any]) -> Table:
     """Return the closing table: the run, the untouched incumbent and the controls side by side."""
+    return side_by_side({"run": result, "incumbent": result["incumbent"], **result["controls"]})
+
+
+def side_by_side(rows: dict[str, dict[str, Any]]) -> Table:
+    """Return a table of accounts' figures with their intervals, a column for each."""
     table = Table(title="Simulated results (no evidence of live performance)", title_style="bold")
-    rows = {"run": result, "incumbent": result["incumbent"], **result["controls"]}
     table.add_column("")
     for name in rows:
         table.add_column(name, justify="right")
@@ -126,5 +130,6 @@ def summary(result: dict[str, Any]) -> Table:
             if bounds and None not in bounds:
                 cell += "\n[" + ", ".join(map(show, bounds)) + "]"
             cells.append(Text(cell))
-        table.add_row(label, *cells)
+        if any(cell.plain != "-" for cell in cells):
+            table.add_row(label, *cells)
     return table

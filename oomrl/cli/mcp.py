@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from oomrl.cli.options import only_run, open_state, person, state_option
+from oomrl.cli.options import as_option, only_run, open_state, state_option
 
 
 @click.command()
-@click.option("--as", "who", default=person, help="Whose agent answers. [default: OOMRL_PERSON or the login name]")
+@as_option("who", "the agent answers for")
 @state_option
 def mcp(who: str, state: Path) -> None:
     """Serve losses, diagnostics, sources and verdicts by the Model Context Protocol.

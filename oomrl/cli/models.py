@@ -8,7 +8,7 @@ import click
 
 from oomrl.adapters.manual_model import ManualModel
 from oomrl.cli.desk import desk
-from oomrl.cli.options import json_option, only_run, open_state, person, say, state_option
+from oomrl.cli.options import as_option, json_option, only_run, open_state, say, state_option
 from oomrl.domain.people import Right, demand
 
 
@@ -32,7 +32,7 @@ def prompts(state: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("prompt")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--as", "who", default=person, help="Who answers. [default: OOMRL_PERSON or the login name]")
+@as_option("who", "answers")
 @state_option
 def reply(prompt: str, file: Path, who: str, state: Path) -> None:
     """Answer a prompt with the text of a file: a unified diff, or a line that begins with ESCALATE:."""

@@ -48,10 +48,22 @@ def settings_option(command: Command) -> Command:
     return option(command)
 
 
+def as_option(name: str, does: str) -> Callable[[Command], Command]:
+    """Return the option --as, given to the command as `name`: who it is that `does` (for example "acts")."""
+    said = f"Who {does}. [default: OOMRL_PERSON or the login name]"
+    return click.option("--as", name, default=person, callback=_some_text, help=said)
+
+
 def person_options(command: Command) -> Command:
     """Add --as and --reason: who acts, and why."""
-    by = click.option("--as", "person", default=person, help="Who acts. [default: OOMRL_PERSON or the login name]")
-    return by(click.option("--reason", required=True, help="Why; it becomes part of the record.")(command))
+    why = click.option("--reason", required=True, callback=_some_text, help="Why; it becomes part of the record.")
+    return as_option("person", "acts")(why(command))
+
+
+def _some_text(_: click.Context, option: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise Mistake(f"Expected some text after {option.opts[0]}, was none.")
+    return value
 
 
 def person() -> str:

@@ -8,10 +8,11 @@ from datetime import date
 from pathlib import Path
 
 import click
+from rich.table import Table
 
 from oomrl import bootstrap
 from oomrl.adapters.outcome import curve_of_replay, figures
-from oomrl.cli.console import console
+from oomrl.cli.console import console, side_by_side
 from oomrl.cli.simulate import Day
 from oomrl.errors import Mistake
 from oomrl.settings import load
@@ -66,8 +67,17 @@ def replay(
     if as_json:
         click.echo(json.dumps(shown, indent=2))
         return
-    for name, value in shown.items():
-        click.echo(f"{name.replace('_', ' '):24} {value}")
+    console.print(side_by_side({start if revision is None else revision[:12]: shown}))
+    counted = Table(title="Where it came from, in dollars (the parts sum to the profit or loss)", title_style="bold")
+    counted.add_column("")
+    counted.add_column("sum", justify="right")
+    for name, value in result.totals.items():
+        counted.add_row(name.replace("_", " "), f"{value:,.2f}")
+    console.print(counted)
+    console.print(
+        f"{shown['orders']} orders, {shown['fills']} fills in {shown['sessions']} sessions, {seconds:.2f} s.",
+        highlight=False,
+    )
 
 
 class _Quiet:

@@ -10,10 +10,10 @@ import click
 
 from oomrl.cli.desk import desk
 from oomrl.cli.options import (
+    as_option,
     json_option,
     only_run,
     open_state,
-    person,
     person_options,
     plain,
     qualification_of,
@@ -51,7 +51,7 @@ def list_(state: Path, as_json: bool) -> None:
 
 @review.command()
 @click.argument("proposal")
-@click.option("--as", "who", default=person, help="Who looks. [default: OOMRL_PERSON or the login name]")
+@as_option("who", "looks")
 @state_option
 @settings_option
 @json_option
@@ -124,7 +124,7 @@ def request_changes(proposal: str, state: Path, settings_file: Path | None, pers
 @click.option("--file", "path", default="", help="The file that it is about.")
 @click.option("--line", default=0, help="The line of the new file.")
 @click.option("--note", is_flag=True, help="Say it without standing in the way of an approval.")
-@click.option("--as", "who", default=person, help="Who speaks. [default: OOMRL_PERSON or the login name]")
+@as_option("who", "speaks")
 @state_option
 def comment(proposal: str, text: str, path: str, line: int, note: bool, who: str, state: Path) -> None:
     """Say something about a proposal, or about a line of it."""
@@ -138,7 +138,7 @@ def comment(proposal: str, text: str, path: str, line: int, note: bool, who: str
 @click.argument("remark")
 @click.argument("resolution", type=click.Choice(["resolved", "answered", "dismissed"]))
 @click.option("--answer", default="", help="What is answered; the critic's objections need words.")
-@click.option("--as", "who", default=person, help="Who settles it. [default: OOMRL_PERSON or the login name]")
+@as_option("who", "settles it")
 @state_option
 def settle(proposal: str, remark: str, resolution: str, answer: str, who: str, state: Path) -> None:
     """Settle a remark: a comment is resolved, an objection is answered or dismissed."""

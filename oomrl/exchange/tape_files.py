@@ -20,6 +20,10 @@ from oomrl.exchange.tape import RECORDED, Tape
 BUILTIN_NAMES = ("builtin", "bokeh")
 BUILTIN_SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
 PRICES = ("open", "high", "low", "close")
+#: Beyond these (dollars a share, shares a day, characters) a number or a name is an error of whoever recorded it.
+MOST_PRICE = 10_000_000
+MOST_VOLUME = 1_000_000_000_000
+MOST_CHARACTERS = 32
 FORMAT = "See `oomrl replay --help`: symbol, date, open, high, low, close, volume, dividend, split."
 
 
@@ -89,6 +93,10 @@ def _build(name: str, where: str, table: pa.Table) -> Tape:
             raise Mistake(f"{where}: expected a {column} in each row, {table[column].null_count} have none.")
     try:
         listed = [str(symbol) for symbol in pc.unique(table["symbol"]).to_pylist()]
+        for symbol in listed:
+            if not (symbol.isprintable() and 0 < len(symbol) <= MOST_CHARACTERS):
+                shown = ascii(symbol[:MOST_CHARACTERS])
+                raise Mistake(f"{where}: expected symbols of 1 to {MOST_CHARACTERS} printable characters, was {shown}.")
         symbols = tuple(sorted(listed))
         order = pa.array(symbols, pa.string())
         name_of_row = pc.index_in(pc.cast(table["symbol"], pa.string()), order).to_numpy().astype(np.int64)
@@ -148,6 +156,10 @@ def _check(
     for column in ("open", "close"):
         outside = (values[column] > values["high"]) | (values[column] < values["low"])
         tests.append((outside, f"the {column} between low and high", column))
+    for column, most in (*((price, MOST_PRICE) for price in PRICES), ("volume", MOST_VOLUME)):
+        tests.append((values[column] > most, f"a {column} of at most {most:,.0f}", column))
+    paid = values["dividend"] > _worth(name_of_row, at_day, values)
+    tests.append((paid, "a dividend of at most what the share was worth", "dividend"))
     for bad, wanted, column in tests:
         if bad.any():
             rows = np.flatnonzero(bad)
@@ -156,6 +168,16 @@ def _check(
                 f"{where}: {symbols[name_of_row[row]]} on {days[at_day[row]]}: expected {wanted}, "
                 f"was {values[column][row]:g}. Correct or remove the row."
             )
+
+
+def _worth(name_of_row: Ints, at_day: Ints, values: Mapping[str, Floats]) -> Floats:
+    """Return the close before each row (rows,) in shares of the row's day; a name's first row has no bound."""
+    rows = np.lexsort((at_day, name_of_row))
+    worth = np.full(len(rows), np.inf)
+    split = np.where(values["split"] > 0, values["split"], 1.0)
+    same = name_of_row[rows][1:] == name_of_row[rows][:-1]
+    worth[rows[1:][same]] = values["close"][rows[:-1][same]] * np.maximum(1.0, 1.0 / split[rows[1:][same]])
+    return worth
 
 
 def _whole_ratios(split: Floats) -> Floats:

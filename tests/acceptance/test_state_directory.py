@@ -106,6 +106,8 @@ def test_mistakes_of_a_person_are_one_line(small_tape: Path, tmp_path: Path, com
     assert simulate(command, small_tape, state).code == 0
     for arguments in (
         ("endow", "NaN", "--reason", "x", "--state", state),
+        ("endow", "100", "--reason", " ", "--state", state),
+        ("halt", "--as", "", "--reason", "x", "--state", state),
         ("simulate", "--seed", "9" * 30, "--state", tmp_path / "other"),
         ("simulate", "--settings", tmp_path, "--state", tmp_path / "other"),
         ("simulate", "--state", "/proc/nothing"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from oomrl.domain.account import Account, SessionRecord
+from oomrl.domain.ledger import Kind
 from oomrl.domain.loss import Loss
 from oomrl.domain.market import Session
 from oomrl.domain.records import (
@@ -114,6 +115,9 @@ class Loop:
         """Collect what a session did to the account, value and explain it, and find losses: one transaction."""
         flows = self.facts.flows(session.day)
         record = self.account.settle(session, self.broker.collect(session), flows)
+        for flow in flows:
+            if flow.kind is Kind.ENDOWMENT:
+                self.broker.deposit(flow.amount)
         loss = self.judge.judge(record)
         if known:
             self.facts.verify(record)

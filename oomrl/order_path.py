@@ -114,7 +114,8 @@ class OrderPath:
 
     `guard` is asked before each order goes out and raises `Halt` where none may (kill switch, lost lead). `alert` hears
     of mismatches that do not halt; `reconnected` says that the broker's stream began anew, after which books and broker
-    are compared. Sessions up to `closed` are history: they are read from the journal alone.
+    are compared. `given` says how much persons have endowed that is not booked yet, so that the broker may show it
+    already; `deposited` hears of it once it is. Sessions up to `closed` are history, read from the journal alone.
     """
 
     brokerage: Brokerage
@@ -129,6 +130,8 @@ class OrderPath:
     guard: Callable[[], None] = lambda: None
     alert: Callable[[Mismatch], None] = lambda mismatch: None
     reconnected: Callable[[], bool] = lambda: False
+    given: Callable[[], Decimal] = lambda: Decimal(0)
+    deposited: Callable[[Decimal], None] = lambda amount: None
     closed: date = date.min
     waiting: Mapping[str, str] = field(default_factory=dict)
     _batch: Orders | None = None
@@ -194,8 +197,13 @@ class OrderPath:
             self.reconcile()
         return execution
 
+    def deposit(self, amount: Decimal) -> None:
+        """Expect an endowment in the broker's cash from now on."""
+        self._cash += amount
+        self.deposited(amount)
+
     def cash(self) -> Decimal:
-        """Return the cash that the broker must show: the opening, what fills and lines of the account moved since."""
+        """Return the cash that the broker must show: the opening, endowments, fills and lines of the account."""
         return self._cash + paid(self._booked.values(), self.rules)
 
     def positions(self) -> Mapping[str, Decimal]:
@@ -296,6 +304,7 @@ class OrderPath:
         expected = Expected(
             positions=positions,
             cash=None if self.opening.shared else cash + self.journal.rounding(),
+            given=self.given(),
             behind=behind,
             lost=self._lost,
             fills=self._fills,

@@ -55,6 +55,11 @@ class Broker(Protocol):
         """Return all that happened in a session that has closed. Each session is collected once."""
         ...
 
+    def deposit(self, amount: Decimal) -> None:
+        """Hear of an endowment that is booked after the session collected last. A simulated account gets the money;
+        into a person's own account it was transferred, and from now on it must show there."""
+        ...
+
     def cash(self) -> Decimal:
         """Return the broker's cash in dollars and whole cents."""
         ...

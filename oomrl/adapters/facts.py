@@ -91,18 +91,27 @@ class StoredFacts:
             return []
         self._bills_due = False
         with self.store.read() as view:
-            posted = {e.key for e in view.ledger.entries(self.run, kinds=(Kind.ENDOWMENT, Kind.MODEL_BILL))}
+            posted = {e.key for e in view.ledger.entries(self.run, kinds=(Kind.MODEL_BILL,))}
             bills, spent = [], Decimal(0)
             for prompt in view.prompts.all(self.run):
                 bill = bill_entry(prompt.id, day, spent, prompt.cost, prompt.model)
                 spent += prompt.cost
                 bills += [bill] if bill is not None else []
+        return [*self._given(day), *(bill for bill in bills if bill.key not in posted)]
+
+    def given(self) -> Decimal:
+        """Return the dollars that persons endowed and that no close has booked yet."""
+        return sum((entry.amount for entry in self._given(date.max)), Decimal(0))
+
+    def _given(self, day: date) -> list[Entry]:
+        with self.store.read() as view:
+            posted = {entry.key for entry in view.ledger.entries(self.run, kinds=(Kind.ENDOWMENT,))}
             given = [
                 Entry(f"endow/{event.key}", day, Kind.ENDOWMENT, Book.BOTH, event.amount, note=event.reason)
                 for event in view.capital.events(self.run)
                 if event.kind is CapitalKind.ENDOW
             ]
-        return [entry for entry in (*given, *bills) if entry.key not in posted]
+        return [entry for entry in given if entry.key not in posted]
 
     def capital_events(self, day: date) -> Sequence[CapitalEvent]:
         return [event for event in self._known.events.get(day, []) if not event.key.startswith("failure/")]

@@ -6,6 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import partial
+
+import requests
 
 from oomrl.adapters.alpaca.brokerage import AlpacaBrokerage
 from oomrl.adapters.alpaca.calendar import hours_told
@@ -45,5 +48,13 @@ def simulated(tape: Tape, begin: date, cash: Decimal, friction: Friction, rules:
             costs=friction,
             rules=rules,
             tactics=Tactics(at_open=True),
+            deposited=partial(deposited, exchange.url),
             closed=before,
         )
+
+
+def deposited(url: str, amount: Decimal) -> None:
+    """Put an endowment into the exchange's account."""
+    with requests.Session() as session:
+        session.trust_env = False
+        session.post(f"{url}/admin/deposit", json={"amount": str(amount)}, timeout=10).raise_for_status()

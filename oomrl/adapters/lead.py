@@ -139,6 +139,9 @@ class Led:
     def collect(self, session: Session) -> Execution:
         return self._broker.collect(session)
 
+    def deposit(self, amount: Decimal) -> None:
+        self._broker.deposit(amount)
+
     def cash(self) -> Decimal:
         return self._broker.cash()
 

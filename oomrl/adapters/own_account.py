@@ -206,7 +206,12 @@ class OwnAccount:
         return replace(base, symbols=self.opening.symbols, capital=capital)
 
     def path(
-        self, costs: Costs, closed: date, guard: Callable[[], None], alert: Callable[[Mismatch], None]
+        self,
+        costs: Costs,
+        closed: date,
+        guard: Callable[[], None],
+        alert: Callable[[Mismatch], None],
+        given: Callable[[], Decimal],
     ) -> OrderPath:
         """Return the order path; halt first where the broker keeps another calendar than the exchange."""
         self._same_calendar()
@@ -233,6 +238,7 @@ class OwnAccount:
             guard=guard,
             alert=alert,
             reconnected=self.reconnected,
+            given=given,
             closed=max(closed, self.opening.day),
         )
 

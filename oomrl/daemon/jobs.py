@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,10 @@ class Unsent:
             self._broker.submit(self.orders)
             self.orders = None
         return self._broker.collect(session)
+
+    def deposit(self, amount: Decimal) -> None:
+        assert self._broker is not None
+        self._broker.deposit(amount)
 
 
 class Unwritten:

@@ -74,13 +74,14 @@ class Expected:
     """What the books say the broker must show.
 
     `positions` and `cash` as of the last booked fill; `cash` None where the account is shared and its cash is therefore
-    nobody's to compare; `behind` the shares (told, booked) of placements where the two differ; `lost` the placements
-    that the broker took and no longer knows; `fills` how many fills the cash contains since it was last compared;
-    `symbols` the fence (None: every name is ours).
+    nobody's to compare; `given` what was endowed and may be in the broker's cash already; `behind` the shares
+    (told, booked) of placements where the two differ; `lost` the placements that the broker took and no longer knows;
+    `fills` how many fills the cash contains since it was last compared; `symbols` the fence (None: every name is ours).
     """
 
     positions: Mapping[str, Decimal]
     cash: Decimal | None
+    given: Decimal = Decimal(0)
     behind: Mapping[str, tuple[Decimal, Decimal]] = field(default_factory=dict)
     lost: Sequence[str] = ()
     fills: int = 0
@@ -126,9 +127,11 @@ def compare(expected: Expected, told: Told, policies: Policies) -> list[Mismatch
         if ours != theirs:
             differs(MismatchKind.UNKNOWN_POSITION, symbol, f"{ours} shares", f"{theirs} shares")
 
-    if expected.cash is not None and told.cash != expected.cash:
-        gap = abs(told.cash - expected.cash)
+    if expected.cash is not None:
+        wanted = min(expected.cash, expected.cash + expected.given, key=lambda cash: abs(told.cash - cash))
+        gap = abs(told.cash - wanted)
         small = gap <= policies.rounding * expected.fills
         policy = Policy.ADOPT if small else policies.of(MismatchKind.CASH_DIFFERENCE)
-        differs(MismatchKind.CASH_DIFFERENCE, "cash", expected.cash, told.cash, policy)
+        if gap:
+            differs(MismatchKind.CASH_DIFFERENCE, "cash", wanted, told.cash, policy)
     return sorted(found, key=lambda mismatch: (mismatch.kind.value, mismatch.subject))

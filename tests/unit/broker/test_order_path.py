@@ -249,6 +249,23 @@ def test_cash_halts_beyond_rounding_and_is_adopted_within_it() -> None:
         at.path.collect(bars(date(2010, 1, 6)))
 
 
+def test_an_endowment_may_show_before_it_is_booked_and_must_show_after() -> None:
+    at = desk(Tactics(at_open=True))
+    waiting = [Decimal(0)]
+    at.path.given = lambda: waiting[0]
+    waiting[0] = Decimal(500)
+    at.path.reconcile()
+    at.broker.money += 500
+    at.path.reconcile()
+    at.path.deposit(waiting.pop())
+    waiting.append(Decimal(0))
+    at.path.reconcile()
+    assert not at.journal.mismatches
+    at.broker.money -= 500
+    with pytest.raises(Halt, match="cash_difference cash: expected 100500, was 100000"):
+        at.path.reconcile()
+
+
 def test_a_policy_of_alert_goes_on() -> None:
     at = desk(Tactics(at_open=True), Policies(cash_difference=Policy.ALERT))
     at.broker.money -= Decimal(3)

@@ -30,6 +30,7 @@ from guardrails.policy import PhaseName, Policy
 from guardrails.ro_lock import Anchors, seed_for
 from guardrails.runs import (
     TestRun,
+    changed_coverage,
     claims_defect,
     judge_coverage,
     judge_extra,
@@ -289,7 +290,15 @@ class _Gate:
     def judge_coverage(self) -> Outcome:
         statements, branches = shares(self.tested())
         changed = {path: rows for path, rows in self.code_lines(statement_lines).items() if path in self.today.lines}
-        self.measured["coverage"] = {"statements": statements, "branches": branches, "files": len(self.today.lines)}
+        self.measured["coverage"] = {
+            "statements": statements,
+            "branches": branches,
+            "files": len(self.today.lines),
+            "changed": {
+                path: {kind: {"possible": possible, "missed": missed} for kind, (possible, missed) in kinds.items()}
+                for path, kinds in changed_coverage(self.today, changed).items()
+            },
+        }
         if not self.today.lines:
             return [finding("GR510", "", 0, "none", "a coverage report")], {}
         return judge_coverage(self.today, changed, self.policy.coverage), self.measured["coverage"]

@@ -70,18 +70,29 @@ def judge_coverage(run: TestRun, changed: Mapping[str, Collection[Line]], policy
         for kind, share in zip(("statements", "branches"), shares(run, paths), strict=True):
             if share < least:
                 findings.append(finding("GR510", path, 0, f"{share:.1%}", f"{least:.0%} of {kind} covered"))
+    for path, kinds in changed_coverage(run, changed).items():
+        for kind, (possible, missed) in kinds.items():
+            share = 1 - len(missed) / possible if possible else 1.0
+            if share < policy.changed:
+                expected = f"{policy.changed:.0%} of changed {kind} covered"
+                findings.append(finding("GR511", path, missed[0], f"{share:.1%}", expected))
+    return findings
+
+
+def changed_coverage(
+    run: TestRun, changed: Mapping[str, Collection[Line]]
+) -> dict[str, dict[str, tuple[int, list[Line]]]]:
+    """Return by path, for statements and for branches of the changed lines: how many, and where one was missed."""
+    found = {}
     for path, numbers in sorted(changed.items()):
         possible, covered = run.lines.get(path, (frozenset(), frozenset()))
         arcs, taken = run.branches.get(path, (frozenset(), frozenset()))
-        lines, bare = possible & set(numbers), (possible - covered) & set(numbers)
-        forks = {arc for arc in arcs if arc[0] in numbers}
-        for kind, total, missed in (("statements", len(lines), bare), ("branches", len(forks), forks - taken)):
-            if missed and 1 - len(missed) / total < policy.changed:
-                first = min(item if isinstance(item, int) else item[0] for item in missed)
-                share = 1 - len(missed) / total
-                expected = f"{policy.changed:.0%} of changed {kind} covered"
-                findings.append(finding("GR511", path, first, f"{share:.1%}", expected))
-    return findings
+        lines, forks = possible & set(numbers), {arc for arc in arcs if arc[0] in numbers}
+        found[path] = {
+            "statements": (len(lines), sorted(lines - covered)),
+            "branches": (len(forks), sorted(start for start, _ in forks - taken)),
+        }
+    return found
 
 
 def judge_probes(unreached: Collection[tuple[str, Line]]) -> list[Finding]:

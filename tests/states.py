@@ -192,8 +192,29 @@ def _payload(outcome: str) -> dict[str, Any]:
                 "findings": [] if outcome == "pass" else [finding],
                 "stages": stages,
                 "sandbox": {"profile": "S3"},
-                "coverage": {"statements": 1.0, "branches": 0.99},
-                "mutation": {"killed": 3, "mutants": 4},
+                "coverage": {
+                    "statements": 1.0,
+                    "branches": 0.99,
+                    "changed": {
+                        "src/strategy/ranks.py": {
+                            "statements": {"possible": 7, "missed": []},
+                            "branches": {"possible": 4, "missed": [3]},
+                        }
+                    },
+                },
+                "mutation": {
+                    "killed": 3,
+                    "mutants": 4,
+                    "survivors": [
+                        {
+                            "path": "src/strategy/ranks.py",
+                            "line": 3,
+                            "kind": "comparison",
+                            "before": "a < b",
+                            "after": "a <= b",
+                        }
+                    ],
+                },
                 "repairs": [],
             }
         },

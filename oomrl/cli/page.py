@@ -52,7 +52,7 @@ def beside(state: Path, settings: Settings) -> Iterator[None]:
                 stopping.wait(5.0)
         else:
             return
-        with serving(state, settings, run, place(state, settings), say=lambda text: click.echo(text, err=True)):
+        with serving(state, settings, run, place(state, settings), say=click.echo):
             stopping.wait()
 
     thread = Thread(target=serve, name="page beside", daemon=True)

@@ -201,6 +201,31 @@ def deltas(verdict: StoredVerdict | None, earlier: StoredVerdict | None) -> list
     return [{"name": name, "now": value, "before": then.get(name)} for name, value in now.items()]
 
 
+def changed_lines(verdict: StoredVerdict | None) -> list[dict[str, Any]]:
+    """Return each changed file with how many of its changed statements and branches the tests reach, and missed."""
+    found: list[dict[str, Any]] = []
+    for phase, one in _map(_map(verdict.payload if verdict else None).get("phases")).items():
+        for path, kinds in _map(_map(_map(one).get("coverage")).get("changed")).items():
+            sides = {kind: _map(_map(kinds).get(kind)) for kind in ("statements", "branches")}
+            missed = sorted({int(line) for side in sides.values() for line in side.get("missed") or ()})
+            counts = {
+                kind: (int(side.get("possible") or 0) - len(side.get("missed") or ()), int(side.get("possible") or 0))
+                for kind, side in sides.items()
+            }
+            found.append({"phase": phase, "path": path, "missed": missed, **counts})
+    return found
+
+
+def survivors(verdict: StoredVerdict | None) -> list[dict[str, Any]]:
+    """Return the mutants of the changed code that no test noticed: where, and what stood there instead."""
+    phases = _map(_map(verdict.payload if verdict else None).get("phases"))
+    return [
+        {"phase": phase, **_map(mutant)}
+        for phase, one in phases.items()
+        for mutant in _map(_map(one).get("mutation")).get("survivors") or ()
+    ]
+
+
 def _measured(verdict: StoredVerdict | None) -> dict[str, float]:
     found: dict[str, float] = {}
     for one in _map(_map(verdict.payload if verdict else None).get("phases")).values():

@@ -225,6 +225,8 @@ def _proposal(
             "gate": evidence.gate(case.verdict),
             "compared": evidence.compared(case.verdict),
             "deltas": evidence.deltas(case.verdict, earlier),
+            "changed_lines": evidence.changed_lines(case.verdict),
+            "survivors": evidence.survivors(case.verdict),
             "files": files,
             "too_large": len(case.proposal.logic_patch) + len(case.proposal.tests_patch) > LARGEST_PATCH,
             "other": other,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+import httpx
 import pyarrow.parquet as pq
 import pytest
 
@@ -108,3 +113,32 @@ def test_the_documented_example_is_valid() -> None:
     settings = load(ROOT / "docs" / "examples" / "service.toml")
     assert set(settings.accounts) == {"main", "second"}
     assert settings.service == load(None).service
+
+
+def test_the_service_serves_the_review_page_beside_it_and_ends_with_it(
+    command: Command, tape: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    asked = ["--tape", tape, "--endowment", "250000", "--model", "offline", "--state", state]
+    assert command("init", *asked).code == 0
+    assert command("once", "judge", "--session", DAY, "--state", state).code == 0
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OOMRL_WEB__PORT": "0", "OOMRL_SERVICE__LISTEN": ""}
+    service = [sys.executable, "-m", "oomrl", "run", "--serve", "--state", str(state)]
+    with subprocess.Popen(
+        service, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as daemon:
+        try:
+            assert daemon.stdout is not None and daemon.stderr is not None
+            while json.loads(daemon.stderr.readline())["event"] != "serving":
+                pass
+            page, link = (daemon.stdout.readline().split(": ")[1].strip() for _ in range(2))
+            with httpx.Client(base_url=page, follow_redirects=True, timeout=60) as browser:
+                assert "Log in" in browser.get("/").text
+                assert browser.get(link).status_code == 200
+            daemon.send_signal(signal.SIGTERM)
+            assert [json.loads(line) for line in daemon.stderr][-1]["event"] == "stopped"
+            assert daemon.wait(60) == 0
+        finally:
+            daemon.kill()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(page)

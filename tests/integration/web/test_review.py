@@ -160,6 +160,13 @@ def test_a_new_revision_shows_the_diff_from_the_one_sent_back(page: Page, desk: 
     assert desk.case(ANN, second.id).votes == []
 
 
+def test_changed_lines_that_no_test_reaches_and_mutants_that_survive_are_shown(page: Page, made: MadeUp) -> None:
+    text = page.as_("ann").get(f"/proposals/{made.proposal().id}").text
+    measured = text.partition('id="measured"')[2].partition('id="objections"')[0]
+    assert "7 of 7" in measured and "3 of 4" in measured and "<td>3</td>" in measured
+    assert "src/strategy/ranks.py:3" in measured and "a &lt;= b" in measured
+
+
 def test_a_replayed_approval_is_refused_with_the_difference(page: Page, desk: Desk, made: MadeUp) -> None:
     proposal = made.proposal()
     browser = page.as_("ann")

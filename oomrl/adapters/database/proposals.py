@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Row, Select, select, update
+from sqlalchemy import Connection, Row, Select, and_, func, select, update
 
 from oomrl.adapters.database.bulk import put
 from oomrl.adapters.database.runs import Runs
@@ -95,8 +95,10 @@ class Proposals:
 
     def save_review(self, review: Review) -> bool:
         """Write what a reviewer did; return False where it is there already."""
+        run = self._runs.key(review.run)
+        mine = and_(reviews.c.run_id == run, reviews.c.proposal == review.proposal)
         row = {
-            "run_id": self._runs.key(review.run),
+            "run_id": run,
             "id": review.id,
             "proposal": review.proposal,
             "reviewer": review.reviewer,
@@ -106,15 +108,16 @@ class Proposals:
             "result_tree": review.result_tree,
             "verdict": review.verdict,
             "at": review.at,
+            "sequence": (self._connection.scalar(select(func.max(reviews.c.sequence)).where(mine)) or 0) + 1,
         }
-        return put(self._connection, reviews, row, may_differ=("at",))
+        return put(self._connection, reviews, row, may_differ=("at", "sequence"))
 
     def reviews(self, run: str, proposal: str | None = None) -> list[Review]:
         """Return the reviews of a run (of one proposal), oldest first."""
         query = select(reviews).where(reviews.c.run_id == self._runs.key(run))
         if proposal is not None:
             query = query.where(reviews.c.proposal == proposal)
-        rows = self._connection.execute(query.order_by(reviews.c.at, reviews.c.id))
+        rows = self._connection.execute(query.order_by(reviews.c.at, reviews.c.sequence, reviews.c.id))
         return [
             Review(
                 r.id,

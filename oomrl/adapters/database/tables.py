@@ -300,6 +300,8 @@ reviews = Table(
     Column("result_tree", String(64), nullable=False),
     Column("verdict", String(64), nullable=False),
     Column("at", Utc, nullable=False),
+    # Which came first, where the clock stood still.
+    Column("sequence", Integer, nullable=False, server_default="0"),
     ForeignKeyConstraint(["run_id", "verdict"], ["verdicts.run_id", "verdicts.digest"]),
     Index(None, "run_id", "proposal"),
 )

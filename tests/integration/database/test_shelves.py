@@ -98,6 +98,15 @@ def test_nothing_may_be_written_otherwise(store: Store, shelf: str, method: str,
         getattr(getattr(work, shelf), method)(record)
 
 
+def test_reviews_of_one_instant_keep_their_order(store: Store) -> None:
+    others = [replace(REVIEW, id=f"rev-{name}", reviewer=name) for name in ("Zoe", "Bob", "Mia", "Cid")]
+    for one in others:
+        with store.begin() as work:
+            work.proposals.save_review(one)
+    with store.read() as view:
+        assert view.proposals.reviews(RUN) == [REVIEW, *others]
+
+
 def test_rows_without_their_ground_are_refused(store: Store) -> None:
     with pytest.raises(Halt, match="fit together"), store.begin() as work:
         work.prompts.ask(replace(PROMPT, id="p2", diagnostic="nowhere"))

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 
 from oomrl.adapters.alpaca.brokerage import AlpacaBrokerage
 from oomrl.adapters.alpaca.calendar import differences, hours_told
+from oomrl.adapters.alpaca.data import Downloaded, download
 from oomrl.adapters.alpaca.rest import Patience
 from oomrl.adapters.kill_switch import ours
 from oomrl.calendar import KnownHours
@@ -32,7 +34,7 @@ from oomrl.errors import BrokerRefusal, Halt, Mistake, Refused
 from oomrl.exchange.tape import Tape
 from oomrl.order_path import Journal, Opening, OrderPath
 from oomrl.ports import Brokerage, Timer
-from oomrl.settings import AccountOf, BrokerSettings
+from oomrl.settings import AccountOf, BrokerSettings, Settings
 
 #: The kind under which the opening stands among the lines of the account.
 OPENING = "OPENING"
@@ -55,6 +57,17 @@ def reached(
         requests_per_minute=chosen.requests_per_minute,
         patience=Patience(read=http_timeout),
     )
+
+
+def extend(
+    settings: Settings, tape: Tape, place: Path, until: date, timer: Timer, environment: Mapping[str, str]
+) -> Downloaded:
+    """Add a tape's newest sessions up to a day to its file, for all names that it has."""
+    broker = reached(settings.broker, timer, environment, settings.service.http_timeout)
+    try:
+        return download(broker, place, tape.symbols, tape.days[-1] + timedelta(days=1), until)
+    finally:
+        broker.close()
 
 
 def begun(journal: Journal, broker: Brokerage, terms: AccountOf, before: date) -> Opening:

@@ -229,7 +229,9 @@ def _tape(settings: Settings, account: str) -> str:
         raise Fault(f"{len(tape.days)} sessions", f"the strategy needs {warmup} to warm up: add older ones")
     if closed is not None and tape.days[-1] < closed.day:
         what = f"ends on {tape.days[-1]}, the last session was {closed.day}"
-        raise Fault(what, "let your download add a session a day, after the close", "warn")
+        own = terms.broker == "alpaca" and terms.tape.endswith(".parquet")
+        mend = "the daemon adds what is missing" if own else "let your download add a session a day, after the close"
+        raise Fault(what, mend, "warn")
     return f"{len(tape.days)} sessions to {tape.days[-1]}, {len(tape.symbols)} names"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from oomrl.adapters.database import Store
 from oomrl.adapters.database.place import MAIN, folder, place
 from oomrl.adapters.lead import Led, demanding
 from oomrl.adapters.notify import Notifier
+from oomrl.adapters.timers import WallTimer
 from oomrl.calendar import Calendar
 from oomrl.daemon import backup, digest, retention
 from oomrl.daemon.service import Outcome, wall_clock
@@ -27,8 +29,9 @@ from oomrl.domain.market import Session
 from oomrl.domain.records import Deployment, Lease, Proposal, StoredDiagnostic, StoredVerdict
 from oomrl.domain.trading import Execution, Orders
 from oomrl.errors import Halt, Mistake, OomrlError, Unavailable
+from oomrl.exchange.tape import Tape
 from oomrl.exchange.tape_files import load_tape
-from oomrl.ports import Broker
+from oomrl.ports import Broker, Timer
 from oomrl.settings import AccountOf, Settings
 from oomrl.stages import Facts
 
@@ -50,13 +53,14 @@ BEFORE_CLOSE = ("deployment", "rebalance")
 @dataclass(frozen=True, slots=True)
 class Desk:
     """One account, as its jobs see it. `lease` is the lead under which orders may be sent; None where there is one
-    daemon alone.
+    daemon alone. `timer` is the clock that orders at a broker are worked by, None the wall's.
     """
 
     state: Path
     settings: Settings
     account: str = MAIN
     lease: Lease | None = None
+    timer: Timer | None = None
 
     @property
     def folder(self) -> Path:
@@ -108,7 +112,7 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
         if before is None:
             return Outcome(True, "no session before")
         day = before.day
-    tape = load_tape(desk.terms.tape)
+    tape = market_of(desk, day)
     known = day in set(tape.days)
     if not known and tape.days[-1] < day:
         raise Unavailable(f"Expected the session of {day} on the tape, was {tape.days[-1]} at its end")
@@ -130,6 +134,7 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
             holding=lambda broker: broker if desk.lease is None else Led(broker, desk.demand(), day),
             broker="alpaca" if desk.terms.broker == "alpaca" else "inprocess",
             terms=desk.terms,
+            timer=desk.timer,
             guard=desk.demand() if desk.lease is not None and desk.terms.broker == "alpaca" else lambda: None,
         ),
         heard,
@@ -144,6 +149,17 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
     if waiting is not None:
         note = f"{note}; waits for a {waiting.what}: {waiting.subject}" if note else f"waits for a {waiting.what}"
     return Outcome(True, note)
+
+
+def market_of(desk: Desk, day: date) -> Tape:
+    """Return the account's tape. One that ends before `day` is added to from the broker's data service first."""
+    tape = load_tape(desk.terms.tape)
+    if desk.terms.broker != "alpaca" or tape.days[-1] >= day or not desk.terms.tape.endswith(".parquet"):
+        return tape
+    from oomrl.adapters import own_account  # a second of imports that only an account of one's own needs
+
+    own_account.extend(desk.settings, tape, Path(desk.terms.tape), day, desk.timer or WallTimer(), os.environ)
+    return load_tape(desk.terms.tape)
 
 
 def dry_trade(desk: Desk, session: date) -> list[str]:
@@ -168,6 +184,7 @@ def dry_trade(desk: Desk, session: date) -> list[str]:
             holding=unsent.over,
             broker="alpaca" if desk.terms.broker == "alpaca" else "inprocess",
             terms=desk.terms,
+            timer=desk.timer,
         ),
         Heard(),
     )

@@ -8,10 +8,12 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from oomrl import bootstrap
 from oomrl.adapters.database import Store
 from oomrl.calendar import Calendar
+from oomrl.cli.main import oomrl
 from oomrl.daemon import backup, jobs
 from oomrl.domain.records import Lease
 from oomrl.errors import Halt, Refused, Unavailable
@@ -88,6 +90,25 @@ def test_a_week_of_jobs_trades_once_and_each_job_done_again_does_nothing(office:
     assert not list(secret.parent.glob(".judge*"))
     with pytest.raises(Unavailable, match="Expected the session"):
         jobs.perform(office.desk, "judge", wednesday)
+
+
+def test_a_dry_trade_shows_each_order_with_its_reason_and_sends_and_writes_nothing(office: Office) -> None:
+    friday, monday, tuesday = office.days[:3]
+    office.close(friday)
+    office.close(monday)
+    (office.desk.state / "oomrl.toml").write_text(f'[accounts.main]\ntape = "{office.file}"\n', "utf-8")
+    asked = ["once", "trade", "--dry-run", "--session", f"{tuesday}", "--state", f"{office.desk.state}"]
+    shown = CliRunner().invoke(oomrl, asked, catch_exceptions=False).output.splitlines()
+    assert office.read("orders") == (0, 0) and monday not in office.read("decisions")  # type: ignore[operator]
+    assert CliRunner().invoke(oomrl, asked).output.splitlines() == shown
+    assert jobs.perform(office.desk, "rebalance", tuesday).note == f"{len(shown)} orders"
+    with office.desk.open() as store, store.read() as view:
+        sent = view.orders.decided_on(bootstrap.RUN, monday)
+        reasons = view.sessions.decisions(bootstrap.RUN)[-1].decision.reasons  # type: ignore[union-attr]
+    told = dict(line.split(": ", 1) for line in shown)
+    assert {name.split()[2]: why for name, why in told.items()} == {o.symbol: reasons[o.symbol] for o in sent}
+    signed = {name.split()[2]: int(name.split()[1]) * (1 if name.startswith("buy ") else -1) for name in told}
+    assert signed == {order.symbol: order.shares for order in sent}
 
 
 def test_orders_whose_time_passed_are_never_sent(office: Office) -> None:

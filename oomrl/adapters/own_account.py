@@ -41,7 +41,7 @@ OPENING = "OPENING"
 
 
 def reached(
-    chosen: BrokerSettings, timer: Timer, environment: Mapping[str, str], http_timeout: float
+    chosen: BrokerSettings, timer: Timer, environment: Mapping[str, str], http_timeout: float, retries: int = 5
 ) -> AlpacaBrokerage:
     """Return the brokerage that the settings name, with the keys of the environment. Raises `Mistake` without keys."""
     key, secret = environment.get(chosen.key_env, ""), environment.get(chosen.secret_env, "")
@@ -55,7 +55,7 @@ def reached(
         data_url=chosen.data_url,
         feed=chosen.feed,
         requests_per_minute=chosen.requests_per_minute,
-        patience=Patience(read=http_timeout),
+        patience=Patience(read=http_timeout, retries=retries),
     )
 
 
@@ -146,7 +146,9 @@ def stopped(broker: Brokerage, terms: AccountOf, flatten: bool, at: datetime) ->
 
     Needs no database: the service's orders are known by the form of their ids. On an account that it has to itself
     everything is sold; inside a fence the names of the fence; with a sub-capital alone nobody but the database knows
-    which shares are the service's, and `Refused` is raised after the cancels.
+    which shares are the service's, and `Refused` is raised after the cancels. Doing it again sells nothing twice:
+    shares that an open order sells are not offered. A name that the broker refuses keeps no other from being sold;
+    `Refused` names it at the end.
     """
     orders = ours(broker.open_orders())
     for order in orders:
@@ -159,9 +161,19 @@ def stopped(broker: Brokerage, terms: AccountOf, flatten: bool, at: datetime) ->
             "Expected a fence of symbols to sell by, was a sub-capital alone: sell by hand what is the service's."
         )
     held = inside(broker.holdings(), frozenset(terms.symbols) or None)
+    sold, kept = 0, []
     for holding in held:
-        broker.place(Ticket(f"flatten-{at:%Y%m%d%H%M%S}-{holding.symbol}", holding.symbol, Side.SELL, holding.qty))
-    return len(orders), len(held)
+        if holding.available <= 0:
+            continue
+        name = f"flatten-{at:%Y%m%d%H%M%S}-{holding.symbol}"
+        try:
+            broker.place(Ticket(name, holding.symbol, Side.SELL, holding.available))
+            sold += 1
+        except BrokerRefusal as refusal:
+            kept.append(f"{holding.available:f} {holding.symbol} ({refusal})")
+    if kept:
+        raise Refused(f"Expected the broker to sell everything, was refused for {', '.join(kept)}; {sold} were sold.")
+    return len(orders), sold
 
 
 @dataclass

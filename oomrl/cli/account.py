@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from threading import Event
 
 import click
 
@@ -23,6 +24,9 @@ from oomrl.cli.options import (
 )
 from oomrl.domain.records import CapitalKind
 from oomrl.errors import Mistake, OomrlError, Unavailable
+
+#: Seconds between two requests to sell at a broker that does not answer.
+AGAIN = 2
 
 
 @click.command()
@@ -65,7 +69,8 @@ def halt(flatten: bool, state: Path, person: str, reason: str) -> None:
     """Stop trading at once: no further order goes out, and what is open at a broker is cancelled.
 
     Each step works where the others cannot: a file in the state directory stops orders without database and broker,
-    the broker is asked without the database. Exit code 2 where a step failed; trading has stopped all the same.
+    the broker is asked without the database. Exit code 2 where a step failed; trading has stopped all the same. With
+    --flatten a broker that does not answer is asked again until it has sold, or until Ctrl-C.
     """
     from oomrl.adapters.kill_switch import KillSwitch
 
@@ -73,14 +78,14 @@ def halt(flatten: bool, state: Path, person: str, reason: str) -> None:
         raise Mistake(f"Expected a state directory at {state}, found none. Name it with --state.")
     KillSwitch(state).engage(person, reason, now())
     click.echo("Halted: no further order goes out. `oomrl resume` lets it trade again.")
-    failed = [
-        f"{what}: {error}"
-        for what, error in (
-            ("the broker", _tried(lambda: _cancel_all(state, flatten))),
-            ("the record", _tried(lambda: _record(state, CapitalKind.HALT, person, reason, Decimal(0)))),
-        )
-        if error is not None
-    ]
+    broker = _tried(lambda: _cancel_all(state, flatten))
+    record = _tried(lambda: _record(state, CapitalKind.HALT, person, reason, Decimal(0)))
+    while flatten and isinstance(broker, Unavailable):
+        click.echo(f"Nothing is sold yet: {broker} Asked again in {AGAIN} s; Ctrl-C leaves it so.", err=True)
+        Event().wait(AGAIN)
+        broker = _tried(lambda: _cancel_all(state, flatten))
+    steps = {"the broker": broker, "the record": record}
+    failed = [f"{what}: {error}" for what, error in steps.items() if error is not None]
     if failed:
         raise Unavailable("Halted, but not everything could be done. " + "; ".join(failed))
 
@@ -134,7 +139,7 @@ def _cancel_all(state: Path, flatten: bool) -> None:
     from oomrl.adapters.timers import WallTimer
 
     for terms in accounts:
-        broker = reached(settings.broker, WallTimer(), os.environ, settings.service.http_timeout)
+        broker = reached(settings.broker, WallTimer(), os.environ, settings.service.http_timeout, retries=1)
         try:
             cancelled, sold = stopped(broker, terms, flatten, now())
         finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import requests
 from click.testing import CliRunner
 
 from oomrl.adapters.alpaca.brokerage import AlpacaBrokerage
@@ -183,6 +184,38 @@ def test_halt_works_without_a_database(person: Person, tmp_path: Path, monkeypat
     assert not person.broker.open_orders()
     with pytest.raises(Halt, match="by ann: odd fills"):
         KillSwitch(state).guard()
+
+
+def test_halt_flattens_without_a_database_and_through_an_outage_of_the_broker(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    person.broker.place(Ticket("more", TAPE.symbols[1], Side.BUY, Decimal(3)))
+    state = state_of(tmp_path / "state", person.url)
+    (state / "oomrl.db").write_bytes(b"no database" * 1000)
+    outage = '[[fault]]\nkind = "html_502"\nendpoint = "GET /v2/orders"\ntimes = 2\n'
+    doubt = '[[fault]]\nkind = "html_502"\nendpoint = "POST /v2/orders"\napplied = true\nnth = [1]\n'
+    requests.post(f"{person.url}/admin/faults", json={"toml": outage + doubt}, timeout=10).raise_for_status()
+    result = CliRunner().invoke(oomrl, ["halt", "--flatten", "--state", str(state), "--as", "ann", "--reason", "out"])
+    assert result.output.count("Nothing is sold yet") == 2, result.output
+    assert "1 positions sold" in result.output and "the broker" not in str(result.exception)
+    assert "the record" in str(result.exception)
+    assert not person.broker.holdings()
+    sales = [order for order in person.broker.orders(person.timer.now() - timedelta(days=1)) if order.side is Side.SELL]
+    assert sorted(order.symbol for order in sales) == sorted(TAPE.symbols[:2])
+
+
+def test_flattening_again_sells_nothing_twice_and_one_refusal_keeps_no_other_name(person: Person) -> None:
+    person.broker.place(Ticket("more", TAPE.symbols[1], Side.BUY, Decimal(3)))
+    ban = f'[[fault]]\nkind = "untradable"\nsymbol = "{TAPE.symbols[0]}"\nat = 2010-01-01T00:00:00Z\n'
+    requests.post(f"{person.url}/admin/faults", json={"toml": ban}, timeout=10).raise_for_status()
+    person.timer.wait(person.timer.now() + timedelta(hours=8))
+    terms = AccountOf(tape="t")
+    for sold in (1, 0):
+        with pytest.raises(Refused, match=f"7 {TAPE.symbols[0]} .*; {sold} were sold"):
+            stopped(person.broker, terms, True, person.timer.now())
+    assert [order.symbol for order in person.broker.open_orders()] == [TAPE.symbols[1]]
 
 
 def test_halt_works_without_a_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

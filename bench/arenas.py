@@ -118,6 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/campaigns"))
     options = parser.parse_args(arguments)
     names, started = options.arena or list(QUALIFYING), time.monotonic()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process a core is enough; more threads wait for each other
     scores = published()
     say("First committee, mean over four tasks, seeds 7, 11, 13")
     for name, told in scores.items():

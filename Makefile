@@ -67,10 +67,11 @@ fuzz-replies: setup
 
 .PHONY: arenas openenv openenv-check train train-check
 
-# The arenas: published scores, ordering with every probe on N (or SEEDS) seeds of both splits, noise, speed.
+# The arenas: published scores, ordering with every probe on N (or SEEDS) seeds of both splits, noise, speed. The page
+# is docs/arena-table.md where no size is given, else build/arena-table.md.
 SEEDS ?= $(N)
 arenas: setup
-	$(PY) -m bench.arenas $(if $(SEEDS),--size $(SEEDS)) --seed $(SEED)
+	$(PY) -m bench.arenas $(if $(SEEDS),--size $(SEEDS)) --seed $(SEED) --table $(if $(SEEDS),build,docs)/arena-table.md
 
 # Served arenas live in an environment of their own: openenv without the dependencies that a server does not need.
 openenv: .venv-openenv/ready

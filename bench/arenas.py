@@ -25,6 +25,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from bench.arena_table import page
 from oomrl.arenas.agents.scripted import Scripted
 from oomrl.arenas.engine import Json
 from oomrl.arenas.episode import replay
@@ -116,6 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--arena", action="append", choices=QUALIFYING, help="all by default")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--out", type=Path, default=Path("build/campaigns"))
+    parser.add_argument("--table", type=Path, help="also write the figures here as a page")
     options = parser.parse_args(arguments)
     names, started = options.arena or list(QUALIFYING), time.monotonic()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process a core is enough; more threads wait for each other
@@ -176,6 +178,9 @@ def main(arguments: list[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "arenas.json"
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if options.table is not None:
+        options.table.parent.mkdir(parents=True, exist_ok=True)
+        options.table.write_text(page(record, PUBLISHED), encoding="utf-8")
     failed = [name for name, held in holds.items() if not held]
     say(f"{'All holds' if not failed else 'DOES NOT HOLD: ' + ', '.join(failed)}; {record['seconds']} s; wrote {path}")
     return 1 if failed else 0

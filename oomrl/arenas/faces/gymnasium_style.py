@@ -1,7 +1,7 @@
 """An arena with the calls of a Gymnasium environment, without the package.
 
 Actions and observations are JSON mappings, as the arena's schema describes them; `JsonSpace` stands where
-Gymnasium has a space, so that wrappers may ask `contains` and `sample`.
+Gymnasium has a space, so that wrappers may ask whether it contains a value.
 """
 
 from __future__ import annotations

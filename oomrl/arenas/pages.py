@@ -36,7 +36,7 @@ border-radius:.4rem;margin-right:.6rem}
 .bar i{position:absolute;top:0;bottom:0;background:var(--good)}.bar .neg{background:var(--bad)}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr));gap:.8rem}
 figure{margin:0;border:1px solid var(--line);border-radius:.4rem;padding:.3rem .6rem .5rem}
-figcaption{display:flex;justify-content:space-between;font-size:.8rem;gap:.5rem;white-space:nowrap;overflow:hidden}
+figcaption{display:flex;justify-content:space-between;font-size:.8rem;gap:0 .5rem;flex-wrap:wrap}
 figure svg{display:block;width:100%;height:4.5rem;overflow:visible}
 .follow{display:grid;grid-template-columns:minmax(15rem,22rem) minmax(0,1fr);gap:1rem;align-items:start}
 .list{max-height:85vh;overflow:auto;position:sticky;top:3.2rem;border:1px solid var(--line);border-radius:.4rem}
@@ -44,11 +44,14 @@ figure svg{display:block;width:100%;height:4.5rem;overflow:visible}
 color:inherit;font-size:.85rem;border-left:3px solid transparent}
 .list a.on{background:var(--soft);border-left-color:var(--mark)}
 .list span:nth-child(2){overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+details.step{scroll-margin-top:3.5rem}
 details.step{border:1px solid var(--line);border-radius:.4rem;margin:0 0 .35rem;padding:.4rem .8rem}
 summary{cursor:pointer;font-weight:600}
-.cols{display:grid;grid-template-columns:repeat(auto-fit,minmax(19rem,1fr));gap:1.2rem;margin-top:.5rem}
+.cols{display:grid;grid-template-columns:minmax(24rem,2fr) minmax(0,3fr);gap:1.8rem;margin-top:.5rem}
+td.path{width:38%}.cols .bar{min-width:2rem}.cols td+td{min-width:0}
 nav{position:sticky;top:0;background:Canvas;padding:.5rem 0;z-index:1}
 button{font:inherit;padding:.15rem .8rem;margin-right:.3rem}
+@media(max-width:75rem){.cols{grid-template-columns:minmax(0,1fr)}}
 @media(max-width:50rem){.follow{grid-template-columns:1fr}.list{position:static;max-height:14rem}}
 """
 
@@ -287,7 +290,8 @@ def _line(number: int, action: Any, observation: Json) -> str:
     paid = "" if reward is None else f"{reward:+.4f}"
     side = ' class="error"' if _refusal(observation["data"]) else ""
     return (
-        f'<a href="#s{number}"><span class="n dim">{number}</span><span{side}>{escape(_short(action))}</span>'
+        f'<a href="#s{number}"><span class="n dim">{number}</span><span{side} title="{escape(_short(action))}">'
+        f"{escape(_short(action))}</span>"
         f'<span class="n">{paid}</span></a>'
     )
 
@@ -310,7 +314,7 @@ def _step(number: int, action: Any, before: Json, observation: Json, note: str) 
         changed = [(path, (old.get(path), value)) for path, value in new.items() if old.get(path) != value]
         gone = [(path, (value, None)) for path, value in old.items() if path not in new]
         rows = "".join(
-            f"<tr><td><code>{escape(path)}</code></td><td><code>{escape(_text(was))}</code></td>"
+            f'<tr><td class="path"><code>{escape(path)}</code></td><td><code>{escape(_text(was))}</code></td>'
             f"<td><code>{escape(_text(now))}</code></td></tr>"
             for path, (was, now) in _gathered(changed + gone)
         )
@@ -326,7 +330,7 @@ def _step(number: int, action: Any, before: Json, observation: Json, note: str) 
 def _fields(pairs: Iterable[tuple[str, Any]]) -> str:
     """Return paths and values as a table; text of several lines keeps them."""
     rows = (
-        f"<tr><td><code>{escape(path)}</code></td><td><pre>{escape(_text(value))}</pre></td></tr>"
+        f'<tr><td class="path"><code>{escape(path)}</code></td><td><pre>{escape(_text(value))}</pre></td></tr>'
         for path, value in _gathered(pairs)
     )
     return f"<table>{''.join(rows)}</table>"

@@ -17,7 +17,6 @@ from oomrl.arenas.research.sandboxed import sandbox_laboratory
 from oomrl.arenas.research.synthetic import LEVELS
 from oomrl.arenas.research.tapes import panel_from
 from oomrl.exchange.tape import Tape
-from oomrl.exchange.tape_files import load_tape
 
 _TITLES = {
     "model": "Write model code, train, backtest, submit one strategy or abstain",
@@ -110,6 +109,8 @@ def arena_on_tape(source: str) -> Arena:
 
     The version names the tape, so that a log replays on the one that it was played on alone.
     """
+    from oomrl.exchange.tape_files import load_tape  # reads Parquet: a served arena does without
+
     tape = load_tape(source)
     arena = arena_of(ON_TAPE, [f"{desk}@{TAPE}" for desk in TAPE_DESKS])
     return replace(

@@ -89,7 +89,7 @@ def test_the_same_content_has_the_same_digest_wherever_it_came_from(tmp_path: Pa
         ("AA,2020-01-07,11,12,10,11,5,0,0", "expected a split above zero, was 0"),
         ("AA,2020-01-07,11,1e9,10,11,5,0,1", "expected a high of at most 10,000,000, was 1e+09"),
         ("AA,2020-01-07,11,12,10,11,1e15,0,1", "expected a volume of at most 1,000,000,000,000, was 1e+15"),
-        ("AA,2020-01-07,11,12,10,11,5,1e6,1", "expected a dividend of at most what the share was worth, was 1e+06"),
+        ("AA,2020-01-07,11,12,10,11,5,1e6,1", "expected a dividend of at most 10 times what the share was worth"),
         (f"{'A' * 5_000},2020-01-07,11,12,10,11,5,0,1", "expected symbols of 1 to 32 printable characters, was 'AAA"),
         ("AA,2020-01-03,11,12,10,11,5,0,1", "AA has 2 rows on 2020-01-03"),
         ("AA,2020-01-07,eleven,12,10,11,5,0,1", "could not read it"),

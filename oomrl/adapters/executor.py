@@ -6,7 +6,7 @@ What is fanned out are pure functions of their arguments, so a worker that dies 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any, TypeVar
@@ -18,6 +18,12 @@ Found = TypeVar("Found")
 
 #: How often work is given out again after a worker died with it.
 TRIES = 3
+#: Seconds after which a result that does not come raises the question whether anybody is there to give it.
+PATIENCE = 30.0
+
+
+class _Unmanned(Exception):  # noqa: N818 - never seen outside
+    """Work waits, and no worker is left to do it."""
 
 
 class Fan:
@@ -31,8 +37,9 @@ class Fan:
         make: Callable[[], Executor],
         lost: tuple[type[BaseException], ...],
         end: Callable[[Executor], None] = lambda executor: executor.shutdown(wait=False, cancel_futures=True),
+        manned: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._make, self._lost, self._end = make, lost, end
+        self._make, self._lost, self._end, self._manned = make, lost, end, manned
         self._executor: Executor | None = None
 
     def map(self, function: Callable[..., Found], asked: Sequence[tuple[Any, ...]]) -> list[Found]:
@@ -48,13 +55,24 @@ class Fan:
             broken = False
             for n, future in waiting.items():
                 try:
-                    found[n] = future.result()
-                except self._lost:
+                    found[n] = self._result(future)
+                except (*self._lost, _Unmanned):
                     broken = True
             if not broken:
                 return [found[n] for n in range(len(asked))]
             self.close()
         raise Unavailable(f"Expected workers that live, was {TRIES} times one that died: see their logs and memory.")
+
+    def _result(self, future: Future[Found]) -> Found:
+        """Wait for a result as long as there is somebody to give it; raise `_Unmanned` where there is not."""
+        while True:
+            try:
+                return future.result(PATIENCE)
+            except TimeoutError:
+                if future.done():
+                    return future.result()
+                if not self._manned():
+                    raise _Unmanned from None
 
     def close(self) -> None:
         """End the executor and what it still does."""
@@ -87,8 +105,11 @@ def _dask(scheduler: str) -> Fan:
     def connect() -> Executor:
         try:
             clients.append(Client(scheduler, timeout=10, set_as_default=False))
+            clients[-1].wait_for_workers(1, timeout=PATIENCE)
         except (OSError, TimeoutError) as error:
-            raise Unavailable(f"The Dask scheduler at {scheduler} does not answer: {error}") from error
+            raise Unavailable(
+                f"The Dask scheduler at {scheduler} does not answer, or has no worker: {error}"
+            ) from error
         executor: Executor = clients[-1].get_executor(pure=False)
         return executor
 
@@ -96,4 +117,7 @@ def _dask(scheduler: str) -> Fan:
         executor.shutdown(wait=False)
         clients.pop().close()
 
-    return Fan(connect, (KilledWorker, FutureCancelledError), end)
+    def manned() -> bool:
+        return bool(clients[-1].scheduler_info(n_workers=1)["workers"])
+
+    return Fan(connect, (FutureCancelledError, KilledWorker), end, manned)

@@ -26,7 +26,8 @@ LIMITS = {task.name: task.limit.total_seconds() for task in TASKS}
 class Children:
     """Implement `oomrl.daemon.service.Worker` with `oomrl once`. `command` is put before its arguments.
 
-    `said` hears, for an account, the lines that a job printed before its outcome.
+    `said` hears, for an account, the lines that a job printed before its outcome; `handed_on` gives each job variables
+    of its own.
     """
 
     def __init__(
@@ -37,7 +38,9 @@ class Children:
         command: tuple[str, ...] = (sys.executable, "-m", "oomrl", "once"),
         said: Callable[[str, str], None] = lambda account, line: None,
         settings: Path | None = None,
+        handed_on: Callable[[str, str, date], Mapping[str, str]] = lambda account, job, session: {},
     ) -> None:
+        self.handed_on = handed_on
         self.state, self.lead, self.command, self.said = state, lead, command, said
         self.environment = dict(environment or {})
         self._settings = [] if settings is None else ["--settings", str(settings)]
@@ -56,7 +59,12 @@ class Children:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **self.environment, PARENT: str(os.getpid())},
+            env={
+                **os.environ,
+                **self.environment,
+                **self.handed_on(account, job, session),
+                PARENT: str(os.getpid()),
+            },
             start_new_session=True,
         )
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -21,6 +22,7 @@ from oomrl.adapters.timers import WallTimer
 from oomrl.calendar import Calendar
 from oomrl.daemon import backup, digest, retention
 from oomrl.daemon.service import Outcome, wall_clock
+from oomrl.daemon.tracing import Traces
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.capital import Capital
 from oomrl.domain.ledger import Book
@@ -120,7 +122,7 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
         raise Halt(f"Expected a session on {day} as the calendar says, but the tape has none: see [service] closures")
     if job in BEFORE_CLOSE and not _served(desk):
         return Outcome(True, "nothing is known yet: the first session has not been judged")
-    heard = Heard()
+    heard = Heard(Traces(os.environ))
     made = bootstrap.assemble(
         bootstrap.Simulation(
             state=desk.folder,
@@ -145,6 +147,7 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
             made.work()
         note = "; ".join(heard.lines) if job != "rebalance" else _orders(made.store, made.run, day)
         untold = tell(desk, made.store)
+    heard.traces.close()
     note = f"{note}; {untold}" if untold else note
     if waiting is not None:
         note = f"{note}; waits for a {waiting.what}: {waiting.subject}" if note else f"waits for a {waiting.what}"
@@ -186,7 +189,7 @@ def dry_trade(desk: Desk, session: date) -> list[str]:
             terms=desk.terms,
             timer=desk.timer,
         ),
-        Heard(),
+        Heard(Traces({})),
     )
     with made.store, made.closing:
         if made.loop.facts.progress()[0] < before.day:
@@ -332,8 +335,9 @@ JOBS: Mapping[str, Callable[[Desk, date], Outcome]] = {
 class Heard:
     """Write down in a line each what the loop did. Implements `oomrl.stages.Watcher`."""
 
-    def __init__(self) -> None:
+    def __init__(self, traces: Traces) -> None:
         self.lines: list[str] = []
+        self.traces = traces
 
     def closed(self, record: SessionRecord, capital: Capital, loss: Loss | None) -> None:
         self.lines = [f"{record.day} equity {record.equity} {capital.state.value}"]
@@ -348,6 +352,7 @@ class Heard:
 
     def judged(self, proposal: Proposal, verdict: StoredVerdict) -> None:
         self.lines.append(f"gate {proposal.id}: {verdict.outcome}")
+        self.traces.judged(proposal.id, verdict, time.time_ns())
 
     def deployed(self, deployment: Deployment) -> None:
         if deployment.sequence > 1:

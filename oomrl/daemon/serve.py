@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from oomrl.daemon.clocks import ClockWatch
 from oomrl.daemon.metrics import Metrics
 from oomrl.daemon.service import Service, wall_clock
 from oomrl.daemon.systemd import Notifier
+from oomrl.daemon.tracing import Traces
 from oomrl.daemon.triggers import SessionTrigger
 from oomrl.domain.records import Job, JobState
 from oomrl.errors import Halt, Mistake
@@ -60,8 +62,13 @@ class Daemon:
             if self.store.engine.dialect.name == "sqlite"
             else Lead(self.store, timedelta(seconds=service.lease_seconds), timedelta(seconds=service.http_timeout))
         )
+        self.traces = Traces(os.environ)
         self.children = Children(
-            state, self.lead if isinstance(self.lead, Lead) else None, said=self._said, settings=settings_file
+            state,
+            self.lead if isinstance(self.lead, Lead) else None,
+            said=self._said,
+            settings=settings_file,
+            handed_on=self.traces.handed_on,
         )
         self.service = Service(
             self.store, self._calendar(), self._accounts(), self.children, self, wall_clock, lead=self.lead
@@ -77,9 +84,11 @@ class Daemon:
     # -- what the service tells
 
     def began(self, job: Job) -> None:
+        self.traces.began(job)
         self.log.info("job began", run=job.run, job=job.job, session=job.session.isoformat(), attempt=job.attempts + 1)
 
     def ended(self, job: Job, state: JobState, note: str, seconds: float) -> None:
+        self.traces.ended(job, state)
         account = job.run.removeprefix("daemon/")
         self.metrics.ended.labels(account, job.job, state.value).inc()
         if state is not JobState.SKIPPED:
@@ -209,6 +218,7 @@ class Daemon:
         if self.leads:
             self.lead.release()
         self.store.close()
+        self.traces.close()
         self.log.info("stopped")
 
     def _signalled(self, what: Event) -> None:

@@ -7,11 +7,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
+import distributed
 import pytest
 
 from guardrails.sandbox import Sandbox
 from oomrl import bootstrap
-from oomrl.adapters import environments
+from oomrl.adapters import environments, executor
 from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.executor import Fan, fan_of
 from oomrl.adapters.starts import start_tree
@@ -39,16 +41,18 @@ def always_dies(number: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def dask() -> Iterator[ExecutorSettings]:
-    distributed = pytest.importorskip("distributed", reason="Dask is not tested here: the extra `dask` is missing")
-    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None, processes=True) as cluster:
-        yield ExecutorSettings(kind="dask", scheduler=cluster.scheduler_address)
+def cluster() -> Iterator[ExecutorSettings]:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0", processes=True) as made,
+    ):
+        yield ExecutorSettings(kind="dask", scheduler=made.scheduler_address)
 
 
 @pytest.fixture(params=["local", "dask"])
 def fan(request: pytest.FixtureRequest) -> Iterator[Fan]:
-    dask = request.param == "dask"
-    chosen = request.getfixturevalue("dask") if dask else ExecutorSettings(processes=2)
+    far = request.param == "dask"
+    chosen = request.getfixturevalue("cluster") if far else ExecutorSettings(processes=2)
     made = fan_of(chosen)
     assert made is not None
     yield made
@@ -64,6 +68,22 @@ def test_a_worker_that_dies_costs_time_and_nothing_else(fan: Fan, tmp_path: Path
 def test_work_that_kills_every_worker_is_given_up(fan: Fan) -> None:
     with pytest.raises(Unavailable, match="died"):
         fan.map(always_dies, [(1,)])
+
+
+def test_a_cluster_without_workers_is_named_before_and_while_work_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    with distributed.LocalCluster(1, dashboard_address=":0", processes=False) as made:
+        asked = ExecutorSettings(kind="dask", scheduler=made.scheduler_address)
+        before, after = fan_of(asked), fan_of(asked)
+        assert before is not None and after is not None
+        assert before.map(abs, [(-1,)]) == [1]
+        monkeypatch.setattr(executor, "PATIENCE", 0.5)
+        made.scale(0)
+        with distributed.Client(made.scheduler_address, set_as_default=False) as client:
+            while client.scheduler_info()["workers"]:
+                pass
+        for fan in (before, after):
+            with pytest.raises(Unavailable):
+                fan.map(abs, [(-1,)])
 
 
 def test_candidate_and_incumbent_are_judged_the_same_everywhere(fan: Fan) -> None:

@@ -53,7 +53,7 @@ from oomrl.exchange.replay import ReplayResult, Terms
 from oomrl.exchange.tape import Tape
 from oomrl.exchange.tape_files import load_tape
 from oomrl.judging import Judge
-from oomrl.live import require_paper_or_consent
+from oomrl.live import is_paper, require_paper_or_consent
 from oomrl.loop import STAGES, Loop, Rules
 from oomrl.ports import Broker, Market, Timer
 from oomrl.settings import AccountOf, Settings
@@ -434,6 +434,8 @@ def _own(asked: Simulation, tape: Tape, begin: date, store: Store, closing: cont
     timer = asked.timer or WallTimer(wake)
     broker = reached(settings.broker, timer, os.environ, settings.service.http_timeout)
     closing.callback(broker.close)
+    if not is_paper(settings.broker.base_url):
+        require_paper_or_consent(settings, settings.broker.base_url, broker.account().number)
     stream = Listening(*broker.keys, settings.broker.stream_url, wake)
     if asked.timer is None and "trade" in asked.may:
         stream.start()

@@ -96,13 +96,15 @@ class CashMove:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAccount:
-    """The account's money in dollars. `blocked` says why it may not trade, empty where it may."""
+    """The account's money in dollars. `blocked` says why it may not trade, empty where it may; `number` is what the
+    broker's customer knows it by."""
 
     id: str
     cash: Decimal
     equity: Decimal
     buying_power: Decimal
     blocked: str = ""
+    number: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def test_up_and_down_and_up_again(place: str) -> None:  # noqa: F811
     engine.dispose()
 
 
-@pytest.mark.parametrize("revision", ["0001", "0002"])
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004"])
 def test_an_upgrade_from_an_older_schema_keeps_every_row(place: str, revision: str) -> None:  # noqa: F811
     with Store.open(place) as store:
         fill(store)
@@ -121,3 +121,31 @@ def test_opening_needs_no_file_of_the_working_directory(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert (tmp_path / "a.db").is_file()
+
+
+def test_each_upgrade_leaves_the_previous_version_able_to_write(place: str) -> None:  # noqa: F811
+    """What runs beside an upgrade knows the columns of before: all must stay, and no other may be demanded."""
+    engine = open_engine(place)
+    revisions = [f"{number:04d}" for number in range(1, int(schema.newest()) + 1)]
+    schema.upgrade(engine)
+    schema.downgrade(engine, revisions[0])
+    before = _columns(engine)
+    for revision in revisions[1:]:
+        schema.upgrade(engine, revision)
+        after = _columns(engine)
+        for table, columns in before.items():
+            for name, (kind, nullable, _) in columns.items():
+                assert after[table][name][:2] == (kind, nullable), (revision, table, name)
+            for name in set(after[table]) - set(columns):
+                _, nullable, default = after[table][name]
+                assert nullable or default is not None, (revision, table, name)
+        before = after
+    engine.dispose()
+
+
+def _columns(engine) -> dict[str, dict[str, tuple[str, bool, object]]]:  # type: ignore[no-untyped-def]
+    look = inspect(engine)
+    return {
+        table: {c["name"]: (str(c["type"]), c["nullable"], c["default"]) for c in look.get_columns(table)}
+        for table in look.get_table_names()
+    }

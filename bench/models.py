@@ -34,11 +34,12 @@ CONTROLS = ("placebo", "cadence", "inverse")
 
 @dataclass(frozen=True)
 class Asked:
-    """What every case needs: the tape, the model, and a settings file or none."""
+    """What every case needs: the tape, the model, a settings file or none, and whether it sees names and dates."""
 
     tape: str
     model: str
     settings: str | None
+    unmasked: bool = False
 
 
 def measured(asked: Asked, seed: int) -> dict[str, Any]:
@@ -66,7 +67,9 @@ def solve(asked: Asked, seed: int) -> dict[str, Any]:
         patch = Path(place) / "start.patch"
         patch.write_text((fault.start.tests_patch or "") + fault.start.patch, "utf-8")
         state = Path(place) / "state"
-        wanted = bootstrap.Simulation(state, settings, asked.tape, first, last, str(patch), seed)
+        wanted = bootstrap.Simulation(
+            state, settings, asked.tape, first, last, str(patch), seed, unmasked=asked.unmasked
+        )
         made = bootstrap.assemble(wanted, Watching(0, quiet=True))
         with made.store:
             made.loop.run()

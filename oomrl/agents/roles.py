@@ -34,7 +34,7 @@ class Role(StrEnum):
     CRITIC = "critic"
 
 
-#: Tokens that a prompt of each role may have. What is cut first: sources that did not decide, then older attempts.
+#: Tokens that a prompt of each role may have. What is cut first: sources that did not decide, older attempts, tests.
 BUDGETS: Mapping[Role, int] = {
     Role.ANALYST: 16_000,
     Role.TEST_AUTHOR: 32_000,
@@ -79,7 +79,8 @@ class Rendered:
 def render(role: Role, assignment: Assignment, mask: Mask | None = None, budget: int | None = None) -> Rendered:
     """Return the prompt of a role within its budget of tokens; `mask` hides names and dates in people's words.
 
-    Cuts whole sources from the end of `sources`, then earlier attempts from the oldest, and says so in the prompt.
+    Cuts whole sources from the end of `sources`, then earlier attempts from the oldest, then the list of tests, and
+    says so in the prompt. The mandate, the diagnostic, the first source and the rules always stay.
     """
     most = (budget or BUDGETS[role]) * CHARACTERS_A_TOKEN
     sources = [(path, fenced("text", numbered(data))) for path, data in assignment.sources.items()]
@@ -97,12 +98,15 @@ def render(role: Role, assignment: Assignment, mask: Mask | None = None, budget:
     cut: list[str] = []
     while True:
         text = template.render(sources=sources, earlier=earlier, cut=cut, **fixed)
-        if len(text) <= most or not (len(sources) > 1 or earlier):
+        if len(text) <= most or not (len(sources) > 1 or earlier or fixed["tests"]):
             return Rendered(role, text, version(role), tuple(cut))
         if len(sources) > 1:
             cut.append(sources.pop()[0])
-        else:
+        elif earlier:
             cut.append(f"attempt {earlier.pop(0)[0]}")
+        else:
+            fixed["tests"] = ""
+            cut.append("the tests' names")
 
 
 def _masked(text: str, mask: Mask | None) -> str:

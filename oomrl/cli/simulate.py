@@ -22,6 +22,7 @@ from oomrl.adapters.outcome import LossTold, Outcome, outcome
 from oomrl.cli.console import Watching, console, losses_told, summary
 from oomrl.cli.options import state_settings
 from oomrl.errors import Mistake
+from oomrl.exchange.tape_files import TWIN
 from oomrl.stages import Waiting
 
 #: What a fresh start does not forget: models stay qualified.
@@ -48,7 +49,12 @@ class Day(click.ParamType):
 
 
 @click.command()
-@click.option("--tape", default="builtin", show_default=True, help="A built-in name, Parquet file or folder of CSVs.")
+@click.option(
+    "--tape",
+    default="builtin",
+    show_default=True,
+    help="A built-in name, Parquet file or folder of CSVs. twin:SEED:TAPE has other prices in the same shape.",
+)
 @click.option("--from", "from_day", type=Day(), help="First day of trading; everything before is shown, not traded.")
 @click.option("--to", "to_day", type=Day(), help="Last day.")
 @click.option("--start", default="shipped", show_default=True, help="shipped, phase1, or a patch file.")
@@ -172,6 +178,7 @@ def finish(
     state, unmasked = asked.state, asked.unmasked
     result = found.result | {
         "unmasked": unmasked,
+        "twin": asked.tape.startswith(TWIN),
         "wall_seconds": round(seconds, 2),
         "sessions_per_second": round(found.result["sessions"] / seconds, 1),
     }
@@ -260,6 +267,13 @@ def show(result: dict[str, Any], losses: Sequence[LossTold], state: Path, as_jso
     if losses:
         console.print(losses_told(losses))
     console.print(summary(result))
+    if result["unmasked"]:
+        console.print(
+            "UNMASKED: the model was shown real names, dates and prices, which it may remember. Run the same on "
+            "--tape twin:SEED:TAPE to see what that was worth."
+        )
+    if result["twin"]:
+        console.print("TWIN: a counterfactual tape, with months and names dealt anew; these prices never were.")
     verdicts = result["verdicts"]
     console.print(
         f"{result['losses']} losses, {result['proposals']} proposals ({verdicts['refuse']} refused, "

@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 from oomrl.domain.market import Floats, Ints, ticks
 from oomrl.errors import Mistake
 from oomrl.exchange.tape import RECORDED, Tape
+from oomrl.exchange.twin import twin
 
 BUILTIN_NAMES = ("builtin", "bokeh")
+TWIN = "twin:"
 BUILTIN_SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
 PRICES = ("open", "high", "low", "close")
 #: Beyond these (dollars a share, shares a day, characters) a number or a name is an error of whoever recorded it.
@@ -32,11 +34,18 @@ FORMAT = "See `oomrl replay --help`: symbol, date, open, high, low, close, volum
 def load_tape(source: str | Path) -> Tape:
     """Read the tape that `source` names: `builtin` (or `bokeh`), a Parquet file, or a folder of CSVs.
 
+    `twin:SEED:SOURCE` is the counterfactual twin of another one.
+
     Prices and dividends are rounded to $0.0001, rows are sorted, split ratios within 1e-5 of a fraction with a
     denominator up to 100 become that fraction. Raises `Mistake` for anything that cannot be a market's record.
     """
     if str(source) in BUILTIN_NAMES:
         return builtin_tape()
+    if str(source).startswith(TWIN):
+        seed, _, other = str(source).removeprefix(TWIN).partition(":")
+        if not seed.isdecimal() or not other:
+            raise Mistake(f"Expected a twin as twin:SEED:TAPE, such as twin:7:builtin, was {source}.")
+        return twin(load_tape(other), int(seed))
     path = Path(source)
     if path.is_dir():
         return _folder(path)

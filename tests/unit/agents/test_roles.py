@@ -78,18 +78,19 @@ def test_a_missing_value_is_an_error_and_not_a_gap() -> None:
         roles._environment().get_template("coder").render(diagnostic="x")
 
 
-def test_the_budget_cuts_the_last_sources_then_the_oldest_attempts_and_says_so() -> None:
+def test_the_budget_cuts_the_last_sources_then_the_oldest_attempts_then_tests_and_says_so() -> None:
     many = Assignment(
         DIAGNOSTIC,
         sources={f"src/{letter}.py": b"x = 1\n" * 300 for letter in "abc"},
         earlier=tuple(Attempt(number, "+line\n" * 300, ("no",)) for number in (1, 2)),
+        tests=("tests/test_a.py::test_it: it holds",),
     )
     whole = len(render(Role.CODER, many).text)
     tight = render(Role.CODER, many, budget=whole // 3 - 500)
     assert tight.cut == ("src/c.py",) and "Left out for want of room: src/c.py." in tight.text
     tiny = render(Role.CODER, many, budget=10)
-    assert tiny.cut == ("src/c.py", "src/b.py", "attempt 1", "attempt 2")
-    assert "### src/a.py" in tiny.text
+    assert tiny.cut == ("src/c.py", "src/b.py", "attempt 1", "attempt 2", "the tests' names")
+    assert "### src/a.py" in tiny.text and "test_it" not in tiny.text and "test_it" in tight.text
 
 
 class Shout:

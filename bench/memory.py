@@ -1,0 +1,63 @@
+"""`make memory`: what a model's memory of the market is worth, by the same unmasked run on a tape and on its twin.
+
+Each of N planted faults is given to the whole loop twice, with real names, dates and prices in the prompts: on the
+tape, and on its counterfactual twin, where months and names are dealt anew and nothing can be remembered. The paired
+difference of the uplift in the Sharpe ratio is what memory was worth; a fault without a deployment has an uplift of 0.
+The rule-based repairer remembers nothing: its difference is the noise of the measurement. Nothing is passed or failed.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.campaign import Campaign, arguments, beside
+from bench.models import Asked, solve
+from bench.promotion import TAPE
+from oomrl.exchange.tape_files import TWIN
+
+
+def both(asked: Asked, seed: int) -> dict[str, Any]:
+    """Return what became of one fault on the tape and on its twin."""
+    twin = replace(asked, tape=f"{TWIN}{seed}:{asked.tape}")
+    return {"tape": solve(asked, seed), "twin": solve(twin, seed)}
+
+
+def main(given: list[str] | None = None) -> int:
+    """Run the campaign."""
+    parser = arguments("memory", 12, "planted faults, each tried on the tape and on its twin")
+    parser.add_argument("--tape", default=TAPE)
+    parser.add_argument("--model", choices=["offline", "openai"], default="offline")
+    parser.add_argument("--settings", help="a settings file: endpoint, prices")
+    options = parser.parse_args(given)
+    if not Path(options.tape).exists():
+        print(f"SKIPPED: no tape at {options.tape}; name one with --tape.", file=sys.stderr)
+        return 2
+    campaign = Campaign("memory", options.size, options.seed, options.out)
+    asked = Asked(options.tape, options.model, options.settings, unmasked=True)
+    seeds = range(300_000 + 1_000 * options.seed, 300_000 + 1_000 * options.seed + options.size)
+    for seed, row in beside(partial(both, asked), seeds, "faults on tape and twin", options.workers):
+        campaign.add(f"fault/{seed}", seed, **row)
+    uplift = {side: np.array([row[side]["uplift"] or 0.0 for row in campaign.rows]) for side in ("tape", "twin")}
+    worth = uplift["tape"] - uplift["twin"]
+    half = 1.96 * float(worth.std(ddof=1)) / len(worth) ** 0.5 if len(worth) > 1 else float("nan")
+    mean = float(worth.mean()) if len(worth) else float("nan")
+    return campaign.finish(
+        len(worth) > 0,
+        label="UNMASKED: the model saw real names, dates and prices",
+        tape=Path(options.tape).name,
+        model=options.model,
+        solved={side: sum(row[side]["solved"] for row in campaign.rows) for side in uplift},
+        uplift_sharpe={side: round(float(values.mean()), 4) for side, values in uplift.items() if len(values)},
+        memory_worth={"mean": round(mean, 4), "interval": [round(mean - half, 4), round(mean + half, 4)]},
+        cost=round(sum(row[side]["cost"] for row in campaign.rows for side in uplift), 4),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

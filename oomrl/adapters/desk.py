@@ -19,6 +19,7 @@ from oomrl.adapters.audit import Audit
 from oomrl.adapters.changes import Changes, changes_of
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.store import Work
+from oomrl.adapters.manual_model import ManualModel
 from oomrl.adapters.opinions import Opinion, of_critic
 from oomrl.adapters.repository import Repository
 from oomrl.agents.roles import Role
@@ -194,6 +195,22 @@ class Desk:
             work.remarks.resolve(self.run, remark, resolution, answer[:LONGEST], person.name, self.now())
             done = self._note(work, person, resolution or "reopen", remark, answer)
         self.audit.act(done)
+
+    def reply(self, person: Person, prompt: str, text: str) -> bool:
+        """Answer a prompt of the manual model; return False where that very answer is known.
+
+        Who answers is the proposer by name, and will not approve what comes of it.
+        """
+        demand(person, Right.COMMENT)
+        words = text.replace("\r\n", "\n")
+        if "\0" in words or not words.strip():
+            raise Mistake("Expected a reply of text, was none.")
+        fresh = ManualModel(self.state).take(prompt, words, person.name)
+        if fresh:
+            with self.store.begin() as work:
+                done = self._note(work, person, "reply", prompt, hashlib.sha256(words.encode()).hexdigest())
+            self.audit.act(done)
+        return fresh
 
     # -- decisions
 

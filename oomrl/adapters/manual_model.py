@@ -39,6 +39,10 @@ class ManualModel:
         who = by.read_text("utf-8").strip() if by.is_file() else ""
         return Reply(reply.read_bytes().decode("utf-8"), f"{self.name} <{who}>" if who else self.name)
 
+    def asked(self, prompt_id: str) -> bool:
+        """Return whether a prompt was put to this model."""
+        return (self._prompts / f"{_checked(prompt_id)}.md").is_file()
+
     def waiting(self) -> list[str]:
         """Return the ids of the prompts without a reply, in alphabetical order."""
         if not self._prompts.is_dir():
@@ -46,26 +50,23 @@ class ManualModel:
         asked = sorted(path.stem for path in self._prompts.glob("*.md"))
         return [name for name in asked if not (self._replies / f"{name}.md").is_file()]
 
-    def reply(self, prompt_id: str, file: Path, by: str = "") -> bool:
-        """Take the answer to a prompt from a file; return False where that very answer is there already.
+    def take(self, prompt_id: str, text: str, by: str = "") -> bool:
+        """Take the answer to a prompt; return False where that very answer is there already.
 
         Whoever answers (`by`) is a proposer, and will not approve what comes of it.
 
-        Raise `Mistake` for an unknown prompt, a file that is no text, and a second, different answer.
+        Raise `Mistake` for an unknown prompt, what is no text, and a second, different answer.
         """
-        if not (self._prompts / f"{_checked(prompt_id)}.md").is_file():
+        if not self.asked(prompt_id):
             raise Mistake(f"Expected the id of a prompt, was {prompt_id!r}: `oomrl prompts` lists them")
         try:
-            data = file.read_bytes()
-            text = data.decode("utf-8")
-        except OSError as error:
-            raise Mistake(f"Could not read the reply {file}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise Mistake(f"Expected UTF-8 text in {file}, was a bad byte at {error.start}") from error
+            data = text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise Mistake(f"Expected plain text in the reply, was a lone surrogate at {error.start}") from error
         if len(data) > MOST_BYTES:
-            raise Mistake(f"Expected a reply of at most {MOST_BYTES} bytes, was {len(data)} in {file}")
+            raise Mistake(f"Expected a reply of at most {MOST_BYTES} bytes, was {len(data)}")
         if not text.strip():
-            raise Mistake(f"Expected a reply in {file}, was empty: write a diff, or ESCALATE: with a reason")
+            raise Mistake("Expected a reply, was empty: write a diff, or ESCALATE: with a reason")
         place = self._replies / f"{prompt_id}.md"
         if place.is_file():
             if place.read_bytes() == data:
@@ -75,6 +76,16 @@ class ManualModel:
             _write(self._replies / f"{prompt_id}.by", re.sub(r"[^\w .@+'-]", " ", by)[:80])
         _write(place, text)
         return True
+
+
+def text_of(file: Path) -> str:
+    """Return a file's text; raise `Mistake` for what is none."""
+    try:
+        return file.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise Mistake(f"Could not read the reply {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Mistake(f"Expected UTF-8 text in {file}, was a bad byte at {error.start}") from error
 
 
 def _checked(prompt_id: str) -> str:

@@ -6,7 +6,6 @@ reviews, approves or deploys, and no tool shows a tape, a setting or what the ga
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -109,13 +108,10 @@ def make_server(state: Path, store: Store, run: str, who: str) -> FastMCP:
         problem = _problem(asked, reply, repository)
         if problem:
             raise ToolError(problem)
-        with tempfile.NamedTemporaryFile("w", suffix=".md", encoding="utf-8", newline="") as file:
-            file.write(reply)
-            file.flush()
-            try:
-                manual.reply(prompt, Path(file.name), who)
-            except OomrlError as error:
-                raise ToolError(str(error)) from error
+        try:
+            manual.take(prompt, reply, who)
+        except OomrlError as error:
+            raise ToolError(str(error)) from error
         return f"Taken: the answer to {prompt}. The loop judges it when it runs next; see verdicts."
 
     return server

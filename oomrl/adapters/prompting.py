@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from oomrl.adapters.database import Store
+from oomrl.adapters.database import Store, Work
+from oomrl.adapters.database.notices import Notice
 from oomrl.agents.billing import Compute
+from oomrl.agents.spent import diagnose_compute
 from oomrl.domain.records import CapitalKind, Prompt
 from oomrl.errors import OomrlError, Unavailable
 from oomrl.ports import Context, Model, Reply
@@ -48,6 +50,13 @@ class Patience:
     pause: float = 60.0
 
 
+def compute_of(view: Work, run: str, endowment: Decimal) -> Compute:
+    """Return what was given for a run's models, by the settings and by people since, and what they have used."""
+    given = [event.amount for event in view.capital.events(run) if event.kind is CapitalKind.ENDOW_COMPUTE]
+    _, _, spent = view.prompts.bill(run)
+    return Compute(endowment + sum(given, Decimal(0)), spent)
+
+
 class Prompting:
     """The questions of one run. `witness` is told of each prompt whose reply has been stored."""
 
@@ -75,6 +84,7 @@ class Prompting:
         while len(found) < len(questions):
             missing = [number for number in range(len(questions)) if number not in found]
             if self.compute().out:
+                self._out_of_money()
                 return Waiting("compute endowment", questions[missing[0]].prompt.id)
             todo = {number: (asked[number][0], questions[number]) for number in missing}
             came, away = self._round(todo)
@@ -90,9 +100,17 @@ class Prompting:
     def compute(self) -> Compute:
         """Return what was given for models and what they have used."""
         with self.store.read() as view:
-            given = [e.amount for e in view.capital.events(self.run) if e.kind is CapitalKind.ENDOW_COMPUTE]
-            _, _, spent = view.prompts.bill(self.run)
-        return Compute(self.endowment + sum(given, Decimal(0)), spent)
+            return compute_of(view, self.run, self.endowment)
+
+    def _out_of_money(self) -> None:
+        """Tell a person, once for what was given so far, that no model is asked any more, and why."""
+        with self.store.begin() as work:
+            compute = compute_of(work, self.run, self.endowment)
+            found = diagnose_compute(compute, work.prompts.all(self.run))
+            text = (
+                f"${compute.spent} of ${compute.endowment} for models are spent, most by the {found.diagnostics.module}"
+            )
+            work.notices.add(Notice(f"compute/{self.run}/{compute.endowment}", "out of money", text, self.now()))
 
     def _known(self, question: Question) -> tuple[Prompt, Said | None]:
         """Write a question down, unless it was asked before: then its words of that time stay."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import click
 
+from oomrl.adapters.database.store import Work
 from oomrl.adapters.opinions import of_analyst
+from oomrl.adapters.prompting import compute_of
+from oomrl.agents.spent import diagnose_compute
 from oomrl.cli.desk import desk
 from oomrl.cli.options import json_option, only_run, open_state, person_options, plain, say, state_option
 from oomrl.domain.diagnostic import Diagnostic, one_screen
@@ -19,9 +23,13 @@ from oomrl.errors import Mistake
 @state_option
 @json_option
 def diagnose(loss: str | None, state: Path, as_json: bool) -> None:
-    """Show the diagnostic of a loss, by either's id; by default the newest."""
+    """Show the diagnostic of a loss, by either's id; by default the newest. `compute` is that of the models' costs."""
     with open_state(state) as store, store.read() as view:
         run = only_run(store)
+        if loss == "compute":
+            spent = diagnose_compute(compute_of(view, run, _given(view, run)), view.prompts.all(run))
+            say(spent.model_dump(mode="json"), as_json, plain(spent.told()))
+            return
         found = view.losses.diagnostics(run)
         drafts = {one.id: of_analyst(view, run, one.id) for one in found}
     chosen = [one for one in found if loss in (None, one.id, one.loss)]
@@ -37,6 +45,13 @@ def diagnose(loss: str | None, state: Path, as_json: bool) -> None:
         text += f"\n\nAnalyst ({plain(said.model)}): {plain(reason)}"
     asked = f"{last.id}: {last.status}; mandate by {plain(last.mandate_by)}, {state_of}: {plain(last.mandate)}"
     say(dict(last.payload), as_json, f"{text}\n\n{asked}")
+
+
+def _given(view: Work, run: str) -> Decimal:
+    """Return the compute endowment that a run was started with."""
+    known = view.runs.get(run)
+    assert known is not None
+    return Decimal(known.settings["settings"]["account"]["compute_endowment"])  # type: ignore[index,call-overload]
 
 
 @click.command()

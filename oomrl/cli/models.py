@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from oomrl.adapters.manual_model import ManualModel
+from oomrl.adapters.manual_model import text_of
 from oomrl.cli.desk import desk
 from oomrl.cli.options import as_option, json_option, only_run, open_state, say, state_option
-from oomrl.domain.people import Right, demand
 
 
 @click.command()
@@ -36,7 +35,6 @@ def prompts(state: Path, as_json: bool) -> None:
 @state_option
 def reply(prompt: str, file: Path, who: str, state: Path) -> None:
     """Answer a prompt with the text of a file: a unified diff, or a line that begins with ESCALATE:."""
-    with desk(state, who) as (_, person_):
-        demand(person_, Right.COMMENT)
-        fresh = ManualModel(state).reply(prompt, file, person_.name)
+    with desk(state, who) as (opened, person_):
+        fresh = opened.reply(person_, prompt, text_of(file))
     click.echo(f"{'Taken' if fresh else 'Known already'}: the reply to {prompt}. Run the same simulation to go on.")

@@ -245,7 +245,8 @@ def say_waiting(waiting: Waiting, state: Path, as_json: bool) -> None:
     ways = {
         "prompt": f"Answer it with: oomrl reply {waiting.subject} FILE --state {state}",
         "mandate": f"Confirm it with: oomrl mandate {waiting.subject} --reason WHY [--file F] --state {state}",
-        "compute endowment": f"It is spent. Give more with: oomrl endow --compute AMOUNT --reason WHY --state {state}",
+        "compute endowment": f"It is spent (see: oomrl diagnose compute --state {state}). "
+        f"Give more with: oomrl endow --compute AMOUNT --reason WHY --state {state}",
         "review": f"Decide with: oomrl review show {waiting.subject} --state {state}",
         "qualification": f"Qualify the model with: oomrl qualify --state {state}",
     }

@@ -21,7 +21,7 @@ from oomrl.adapters.database import Store
 from oomrl.domain.people import Forbidden
 from oomrl.errors import Mistake, OomrlError, Refused
 from oomrl.settings import Settings
-from oomrl.web import account, api, doors, events, exports, people, proposals
+from oomrl.web import account, api, doors, events, exports, people, prompts, proposals
 from oomrl.web.entry import NotEntered, Unknown
 from oomrl.web.guard import Guard
 from oomrl.web.site import Site
@@ -62,7 +62,7 @@ def create_app(
     )
     app.state.site, app.state.pulse = site, pulse
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    for part in (doors, proposals, account, people, exports, events):
+    for part in (doors, proposals, prompts, account, people, exports, events):
         app.include_router(part.router, include_in_schema=False)
     app.include_router(api.router)
     _refusals(app)

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse,
 from oomrl.adapters.changes import between
 from oomrl.adapters.desk import Case
 from oomrl.adapters.patches import result_of
+from oomrl.adapters.prompting import compute_of
 from oomrl.arenas.certificates import standing_of
 from oomrl.domain.people import Right
 from oomrl.domain.records import Act
@@ -50,7 +51,7 @@ def queue(request: Request, entry: See) -> Response:
         unconfirmed = view.reading.unconfirmed(site.run)
         escalated = view.reading.proposals(site.run, ("escalated",), most=5)
         recent = view.reading.proposals(site.run, most=8)
-        spent = view.prompts.bill(site.run)
+        compute = compute_of(view, site.run, site.settings.account.compute_endowment)
         mark = view.sessions.last_mark(site.run)
         held = reason_to_wait(
             site.now(), mark.day, view.remarks.freezes(site.run), site.settings.review.windows
@@ -59,8 +60,8 @@ def queue(request: Request, entry: See) -> Response:
         return page(
             request, entry, view, "queue.html",
             rows=rows, prompts=prompts, recent=recent, unconfirmed=unconfirmed,
-            escalated=escalated, spent=spent, held=held,
-            attempts=attempts, compute=site.settings.account.compute_endowment,
+            escalated=escalated, held=held,
+            attempts=attempts, compute=compute,
         )  # fmt: skip
 
 

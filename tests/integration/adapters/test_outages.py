@@ -16,8 +16,9 @@ from oomrl.adapters import traffic
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store
 from oomrl.adapters.openai_model import Endpoint, OpenAIModel
-from oomrl.adapters.prompting import Patience, Prompting, Question, Said
-from oomrl.domain.records import Loss, Prompt, PromptStatus, StoredDiagnostic
+from oomrl.adapters.prompting import Patience, Prompting, Question, Said, compute_of
+from oomrl.agents.spent import diagnose_compute
+from oomrl.domain.records import CapitalEvent, CapitalKind, Loss, Prompt, PromptStatus, StoredDiagnostic
 from oomrl.errors import Mistake, Unavailable
 from oomrl.stages import Waiting
 from tests.integration.adapters import endpoint as fake
@@ -127,14 +128,30 @@ def test_candidates_are_asked_at_the_same_time_and_what_came_is_kept(store: Stor
         assert view.prompts.bill(RUN) == (300, 60, 3 * BILL)
 
 
-def test_a_spent_endowment_asks_nothing_more(store: Store) -> None:
+def test_a_spent_endowment_asks_nothing_more_until_a_person_gives_more_and_says_why(store: Store) -> None:
     clock = Time()
     with fake.serving([chat("a diff")]) as served:
         model = model_at(served.url, clock)
-        asking = asker(store, clock, endowment="0.0003")
-        assert asking.ask([question(model)]) == [Said("a diff", "m-1", "stop")]
-        assert asking.ask([question(model, 2)]) == Waiting("compute endowment", "coder-2-abc")
+        assert asker(store, clock, endowment="0.0003").ask([question(model)]) == [Said("a diff", "m-1", "stop")]
+        for _ in range(2):  # a restart does not clear it, and tells nobody twice
+            again = asker(store, clock, endowment="0.0003")
+            assert again.ask([question(model, 2)]) == Waiting("compute endowment", "coder-2-abc")
         assert len(served.requests) == 1
+        with store.read() as view:
+            (notice,) = view.notices.unsent()
+            found = diagnose_compute(compute_of(view, RUN, Decimal("0.0003")), view.prompts.all(RUN))
+        assert notice.kind == "out of money" and "most by the coder" in notice.text
+        assert (found.event, found.out, found.diagnostics.module) == ("COMPUTE_OUT_OF_MONEY", True, "coder")
+        assert found.metrics.model_dump() == {
+            "endowment": Decimal("0.0003"), "spent": BILL, "overdrawn": BILL - Decimal("0.0003"), "prompts": 1,
+            "prompt_tokens": 100, "completion_tokens": 20, "waiting": 1,
+        }  # fmt: skip
+        assert [line.prompt for line in found.diagnostics.execution_log] == ["coder-1-abc"]
+        assert "oomrl endow --compute" in found.mandate and "COMPUTE OUT OF MONEY" in found.told()
+        event = CapitalEvent("e", RUN, CapitalKind.ENDOW_COMPUTE, AT.date(), AT, Decimal("0.01"), "ann", "go on")
+        with store.begin() as work:
+            work.capital.save(event)
+        assert again.ask([question(model, 2)]) == [Said("a diff", "m-1", "stop")] and not again.compute().out
         model.close()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from oomrl.adapters.manual_model import ManualModel
+from oomrl.adapters.manual_model import ManualModel, text_of
 from oomrl.errors import Mistake
 from oomrl.ports import Context, Reply
 
@@ -17,18 +17,12 @@ def model(tmp_path: Path) -> ManualModel:
     return ManualModel(tmp_path)
 
 
-def write(folder: Path, text: str) -> Path:
-    file = folder / "answer.md"
-    file.write_bytes(text.encode())
-    return file
-
-
 def test_a_prompt_waits_on_disk_until_it_is_answered(tmp_path: Path, model: ManualModel) -> None:
     assert model.waiting() == []
     assert model.answer("coder-1-abc", "coder", PROMPT, CONTEXT) is None
     assert (tmp_path / "prompts" / "coder-1-abc.md").read_bytes() == PROMPT.encode()
     assert model.waiting() == ["coder-1-abc"]
-    assert model.reply("coder-1-abc", write(tmp_path, "a diff\r\n"))
+    assert model.take("coder-1-abc", "a diff\r\n")
     assert model.waiting() == []
     reply = model.answer("coder-1-abc", "coder", PROMPT, CONTEXT)
     assert reply == Reply("a diff\r\n", "manual") and reply.cost == 0
@@ -37,10 +31,10 @@ def test_a_prompt_waits_on_disk_until_it_is_answered(tmp_path: Path, model: Manu
 def test_asking_and_answering_again_changes_nothing(tmp_path: Path, model: ManualModel) -> None:
     for _ in range(2):
         model.answer("a", "coder", PROMPT, CONTEXT)
-    assert model.reply("a", write(tmp_path, "one"))
-    assert not model.reply("a", write(tmp_path, "one"))
+    assert model.take("a", "one")
+    assert not model.take("a", "one")
     with pytest.raises(Mistake, match="answered already"):
-        model.reply("a", write(tmp_path, "two"))
+        model.take("a", "two")
     assert ManualModel(tmp_path).answer("a", "coder", PROMPT, CONTEXT) == Reply("one", "manual")
     assert sorted(path.name for path in (tmp_path / "replies").iterdir()) == ["a.md"]
 
@@ -50,18 +44,20 @@ def test_an_id_is_no_path(tmp_path: Path, model: ManualModel, name: str) -> None
     with pytest.raises(Mistake, match="id of a prompt"):
         model.answer(name, "coder", PROMPT, CONTEXT)
     with pytest.raises(Mistake, match="id of a prompt"):
-        model.reply(name, write(tmp_path, "x"))
+        model.take(name, "x")
 
 
 def test_a_reply_that_is_none_is_a_mistake(tmp_path: Path, model: ManualModel) -> None:
     model.answer("a", "coder", PROMPT, CONTEXT)
     with pytest.raises(Mistake, match="Could not read"):
-        model.reply("a", tmp_path / "nowhere")
+        text_of(tmp_path / "nowhere")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(Mistake, match="UTF-8"):
-        model.reply("a", tmp_path / "binary")
+        text_of(tmp_path / "binary")
+    with pytest.raises(Mistake, match="surrogate"):
+        model.take("a", "x\ud800")
     with pytest.raises(Mistake, match="at most"):
-        model.reply("a", write(tmp_path, "x" * 1_000_001))
+        model.take("a", "x" * 1_000_001)
     with pytest.raises(Mistake, match="oomrl prompts"):
-        model.reply("b", write(tmp_path, "x"))
+        model.take("b", "x")
     assert model.waiting() == ["a"]

@@ -1,4 +1,4 @@
-"""The twin of a tape: the same shape and the same returns, dealt anew, so that remembering the tape is worth nothing."""
+"""The twin of a tape: the same shape and returns, dealt anew, so that remembering the tape is worth nothing."""
 
 from __future__ import annotations
 

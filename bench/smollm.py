@@ -31,7 +31,7 @@ from oomrl.domain.records import Prompt
 
 SPAN = ("--start", "phase1", "--from", "2006-08-01", "--to", "2006-08-14")
 #: Made-up prices, so that there is a bill.
-READ, WRITTEN = Decimal("0.05"), Decimal("0.2")
+READ, WRITTEN = Decimal(5), Decimal(20)
 SETTINGS = """
 [account]
 endowment = 80_000_000

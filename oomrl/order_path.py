@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Protocol
 
@@ -146,6 +146,8 @@ class OrderPath:
     _fills: int = 0
     _lost: list[str] = field(default_factory=list)
     _begun: bool = False
+    _alerts: set[Mismatch] = field(default_factory=set)
+    _compared: datetime = datetime.min.replace(tzinfo=UTC)
     _last: date = date.min
 
     def __post_init__(self) -> None:
@@ -228,9 +230,10 @@ class OrderPath:
                 self.timer.wait(min(now + self.tactics.cycle, hours.closes))
 
     def cycle(self) -> Steps:
-        """Hear what became of earlier orders, then do what is to do now: cancel, then place."""
+        """Hear what became of earlier orders, then do what is to do now: cancel, then place. Books and broker are
+        compared each cycle, no more often than cycles are long."""
         self.refresh()
-        if self.reconnected():
+        if self.reconnected() or self._due():
             self.reconcile()
         for placement in list(self._placements.values()):
             if placement.state is OrderState.INTENDED:
@@ -282,8 +285,32 @@ class OrderPath:
     def reconcile(self) -> list[Mismatch]:
         """Compare books and broker. Raises `Halt` for what the policies halt on; says the rest and goes on.
 
-        Open orders of ours that no current order knows (they arrived after we had given them up) are cancelled.
+        Listings of a broker may lag behind each other, so that a halting difference counts once it has stayed.
         """
+        found = self._differences()
+        for _ in range(READINGS):
+            if all(mismatch.policy is not Policy.HALT for mismatch in found):
+                break
+            self._wait(self.timer.now() + SWEEP_PAUSE)
+            self.refresh()
+            found = self._differences()
+        new = [mismatch for mismatch in found if mismatch not in self._alerts]
+        if new:
+            self.journal.note(new, self.timer.now())
+        self._obey(new)
+        self._alerts |= {mismatch for mismatch in new if mismatch.policy is Policy.ALERT}
+        self._fills, self._compared = 0, self.timer.now()
+        return found
+
+    # -- inside
+
+    def _due(self) -> bool:
+        """Return whether a cycle has passed since the last comparison; batches handed over whole wait for the close."""
+        return not self.tactics.at_open and self.timer.now() - self._compared >= self.tactics.cycle
+
+    def _differences(self) -> list[Mismatch]:
+        """Return what differs between books and broker now. Open orders of ours that no current order knows (they
+        arrived after we had given them up) are cancelled."""
         account, holdings, moves = self._read()
         orders: list[BrokerOrder] = []
         for order in self.brokerage.open_orders():
@@ -308,14 +335,7 @@ class OrderPath:
             fills=self._fills,
             symbols=self.opening.symbols,
         )
-        found = compare(expected, Told(orders, holdings, account.cash, account.blocked), self.policies)
-        if found:
-            self.journal.note(found, self.timer.now())
-        self._obey(found)
-        self._fills = 0
-        return found
-
-    # -- inside
+        return compare(expected, Told(orders, holdings, account.cash, account.blocked), self.policies)
 
     def _read(self) -> tuple[BrokerAccount, Sequence[Holding], Sequence[CashMove]]:
         """Return money, positions and lines of the account as they were while no fill came between."""

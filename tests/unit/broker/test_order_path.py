@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from oomrl.domain.brokerage import BrokerFill, BrokerOrder, Ticket
+from oomrl.domain.brokerage import BrokerFill, BrokerOrder, Holding, Ticket
 from oomrl.domain.reconciliation import MismatchKind, Policies, Policy
 from oomrl.domain.records import OrderState
 from oomrl.domain.trading import Side, UnfilledCause
@@ -214,6 +214,41 @@ def test_reconciliation_halts_on_an_unknown_position_before_any_order() -> None:
         at.path.submit(orders({"AA": 10}))
     assert not at.broker.book
     assert [m.kind for m in at.journal.mismatches] == [MismatchKind.UNKNOWN_POSITION]
+
+
+def test_each_cycle_compares_books_and_broker_and_halts_before_its_orders() -> None:
+    at = desk(Tactics(slice_share=Decimal("0.001"), max_slices=5))
+    at.path.closed = MONDAY
+    at.path.collect(bars(MONDAY, volume=1_000_000.0))
+    at.path.submit(orders({"AA": 4000}))
+    follow = at.timer.moved
+
+    def somebody_buys(now: datetime) -> None:
+        follow(now)
+        if now.hour >= 17:
+            at.broker.shares["CC"] = Decimal(7)
+
+    at.timer.moved = somebody_buys
+    with pytest.raises(Halt, match="unknown_position CC: expected 0 shares, was 7"):
+        at.path.collect(bars())
+    assert [order.submitted_at.hour < 17 for order in at.broker.book.values()] == [True] * len(at.broker.book) != []
+    assert len(at.broker.book) < 4
+
+
+def test_a_listing_that_lags_is_no_mismatch_and_an_alert_is_told_once() -> None:
+    at = desk()
+    original, late = at.broker.holdings, [3]
+
+    def lagging() -> list[Holding]:
+        late[0] -= bool(at.broker.shares)
+        return [] if late[0] > 0 else list(original())
+
+    at.broker.holdings = lagging  # type: ignore[method-assign]
+    at.broker.place(Ticket("somebody-s", "CC", Side.BUY, Decimal(1), Decimal(50)))
+    at.path.submit(orders({"AA": 10}))
+    at.path.collect(bars())
+    assert [(m.kind, m.policy) for m in at.journal.mismatches] == [(MismatchKind.FOREIGN_ORDER, Policy.ALERT)]
+    assert len(at.alerts) == 1 and at.path.positions() == {"AA": 10}
 
 
 def test_what_is_outside_the_fence_is_nobody_s_business() -> None:

@@ -218,10 +218,13 @@ class _Plot:
         return _svg(WIDTH, self.height, title, about)
 
     def levels(self, money: bool) -> list[str]:
-        out = []
-        for level in _ticks(self.low, self.high):
+        out, ticks = [], list(_ticks(self.low, self.high))
+        # As many digits of a per cent as it takes to tell one level from the next.
+        step = 100 * (ticks[1] - ticks[0] if len(ticks) > 1 else 1.0)
+        digits = next((n for n in range(7) if math.isclose(round(step, n), step, rel_tol=1e-6)), 7)
+        for level in ticks:
             y = self.y(level)
-            label = dollars(level) if money else f"{level:.0%}" if abs(self.high - self.low) >= 0.05 else f"{level:.1%}"
+            label = dollars(level) if money else f"{level + 0.0:.{digits}%}"
             out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
             out.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
         return out

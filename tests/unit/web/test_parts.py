@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -107,3 +108,11 @@ def test_charts_say_the_same_in_words_and_hold_no_foreign_markup() -> None:
 )
 def test_dollars_beside_a_chart(value: float, text: str) -> None:
     assert charts.dollars(value) == text
+
+
+@pytest.mark.parametrize(("deepest", "labels"), [(-0.5, "-20%"), (-0.11, "-2.5%"), (-0.0004, "-0.01%")])
+def test_levels_of_a_chart_are_told_apart(deepest: float, labels: str) -> None:
+    days = [date(2020, 1, 1) + timedelta(days=n) for n in range(3)]
+    chart = charts.lines(days, [charts.Line("a", "a", [0.0, deepest, 0.0])], title="t", about="a", money=False)
+    ticks = re.findall(r'text-anchor="end">([^<]*%)<', chart)
+    assert len(set(ticks)) == len(ticks) > 2 and labels in ticks, ticks

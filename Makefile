@@ -132,8 +132,8 @@ attack: setup
 	  $(if $(N),--most $(N)) --seed $(SEED) --python .venv-gate/bin/python --worker-python .venv-worker/bin/python \
 	  --out build/campaigns/attack.json --table $(if $(N),build,docs)/attack-table.md
 
-# Damaged patches and spliced syntax trees.
-fuzz: setup
+# Damaged patches and spliced syntax trees; beside them the damaged replies of fuzz-replies.
+fuzz: setup fuzz-replies
 	$(PY) -m guardrails.attacks.fuzz $(or $(N),1000000) --seed $(SEED) --out build/campaigns/fuzz.json
 
 # The page with N ledger rows (a million by default) and a proposal for each hundred, while the loop writes.

@@ -9,6 +9,7 @@ The rule-based repairer remembers nothing: its difference is the noise of the me
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,18 @@ def both(asked: Asked, seed: int) -> dict[str, Any]:
     return {"tape": solve(asked, seed), "twin": solve(twin, seed)}
 
 
+def worth(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the mean uplift on tapes and on twins, and their paired difference with its 95 % interval."""
+    tape, twin = (np.array([row[side]["uplift"] or 0.0 for row in rows]) for side in ("tape", "twin"))
+    more = tape - twin
+    half = 1.96 * float(more.std(ddof=1)) / len(more) ** 0.5 if len(more) > 1 else float("inf")
+    mean = float(more.mean())
+    return {
+        "uplift_sharpe": {"tape": round(float(tape.mean()), 4), "twin": round(float(twin.mean()), 4)},
+        "memory_worth": {"mean": round(mean, 4), "interval": [round(mean - half, 4), round(mean + half, 4)]},
+    }
+
+
 def main(given: list[str] | None = None) -> int:
     """Run the campaign."""
     parser = arguments("memory", 12, "planted faults, each tried on the tape and on its twin")
@@ -43,19 +56,14 @@ def main(given: list[str] | None = None) -> int:
     seeds = range(300_000 + 1_000 * options.seed, 300_000 + 1_000 * options.seed + options.size)
     for seed, row in beside(partial(both, asked), seeds, "faults on tape and twin", options.workers):
         campaign.add(f"fault/{seed}", seed, **row)
-    uplift = {side: np.array([row[side]["uplift"] or 0.0 for row in campaign.rows]) for side in ("tape", "twin")}
-    worth = uplift["tape"] - uplift["twin"]
-    half = 1.96 * float(worth.std(ddof=1)) / len(worth) ** 0.5 if len(worth) > 1 else float("nan")
-    mean = float(worth.mean()) if len(worth) else float("nan")
     return campaign.finish(
-        len(worth) > 0,
+        True,
         label="UNMASKED: the model saw real names, dates and prices",
         tape=Path(options.tape).name,
         model=options.model,
-        solved={side: sum(row[side]["solved"] for row in campaign.rows) for side in uplift},
-        uplift_sharpe={side: round(float(values.mean()), 4) for side, values in uplift.items() if len(values)},
-        memory_worth={"mean": round(mean, 4), "interval": [round(mean - half, 4), round(mean + half, 4)]},
-        cost=round(sum(row[side]["cost"] for row in campaign.rows for side in uplift), 4),
+        solved={side: sum(row[side]["solved"] for row in campaign.rows) for side in ("tape", "twin")},
+        **worth(campaign.rows),
+        cost=round(sum(row[side]["cost"] for row in campaign.rows for side in ("tape", "twin")), 4),
     )
 
 

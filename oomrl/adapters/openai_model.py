@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, Literal
@@ -268,5 +269,12 @@ def _count(usage: Any, name: str) -> int | None:
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
-    value = error.response.headers.get("retry-after", "")
-    return float(value) if re.fullmatch(r"\d+(?:\.\d+)?", value) else None
+    """Return the seconds that the endpoint wants to be left alone, as a number or as a date (RFC 9110) by its clock."""
+    headers = error.response.headers
+    value = headers.get("retry-after", "")
+    if re.fullmatch(r"\d+(?:\.\d+)?", value):
+        return float(value)
+    try:
+        return (parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
+    except (ValueError, TypeError):
+        return None

@@ -24,7 +24,7 @@ from oomrl.errors import Mistake
 PROMPT = "idempotency-key"
 #: The folder of a state directory that cassettes are written to.
 FOLDER = "traffic"
-KEPT_HEADERS = ("content-type", "retry-after", "x-request-id")
+KEPT_HEADERS = ("content-type", "date", "retry-after", "x-request-id")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 Exchange = dict[str, Any]
 

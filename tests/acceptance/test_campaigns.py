@@ -11,6 +11,7 @@ import pytest
 from bench import market, promotion
 from bench.campaign import Campaign, wilson
 from bench.causes import RIGHT, diagnosed
+from bench.memory import worth
 from bench.models import Asked, uplift
 from oomrl.testing.starts import KINDS
 from tests.acceptance.conftest import ROOT
@@ -61,6 +62,13 @@ def test_a_campaign_keeps_a_row_a_case(tmp_path: Path, capsys: pytest.CaptureFix
     assert written["rows"][0].keys() == {"id", "seed", "digest", "solved"}
     assert {"name", "size", "seed", "seconds", "passed", "solved"} <= written.keys()
     assert "Falls short" in capsys.readouterr().out
+
+
+def test_memory_is_worth_the_paired_difference_of_tape_and_twin() -> None:
+    pairs = [(0.5, 0.1), (None, None), (0.4, 0.2)]  # a fault without a deployment has no uplift
+    told = worth([{"tape": {"uplift": one}, "twin": {"uplift": other}} for one, other in pairs])
+    assert told["uplift_sharpe"] == {"tape": 0.3, "twin": 0.1}
+    assert told["memory_worth"] == {"mean": 0.2, "interval": [-0.0263, 0.4263]}
 
 
 def test_intervals_and_uplift() -> None:

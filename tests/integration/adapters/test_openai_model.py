@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from email.utils import formatdate
 
 import pytest
 
@@ -112,6 +114,17 @@ def test_the_endpoint_may_ask_for_a_longer_wait_but_not_for_ever() -> None:
     with asking(*steps) as (model, _, clock):
         ask(model)
     assert clock.slept == [30.0, 60.0]
+
+
+def test_a_wait_until_a_date_is_read_by_the_endpoints_own_clock() -> None:
+    def until(seconds: float) -> str:
+        return formatdate(time.time() + seconds, usegmt=True)
+
+    steps = (error(503, "x", retry_after=until(45)), error(503, "x", retry_after="soon"), chat("a diff"))
+    with asking(*steps) as (model, _, clock):
+        ask(model)
+    first, second = clock.slept
+    assert 43 <= first <= 47 and second <= 2.0
 
 
 @pytest.mark.parametrize(

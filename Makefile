@@ -125,11 +125,13 @@ contract: setup
 
 .PHONY: attack fuzz
 
-# The attack table: CORPUS is a folder of attacks, or of such folders; N limits how many, drawn by SEED.
+# The attack table: CORPUS is a folder of attacks, or of such folders; N limits how many, drawn by SEED; of those that a
+# layer stops ABLATE are judged again without it. Stopped, it goes on where it was (build/campaigns/attack-rows.jsonl).
 CORPUS ?= guardrails/attacks/corpus
+ABLATE ?= 26
 attack: setup
-	$(PY) -m guardrails attack --repo strategy_repo --policy strategy_repo/policy.toml --corpus $(CORPUS) --ablate \
-	  $(if $(N),--most $(N)) --seed $(SEED) --python .venv-gate/bin/python --worker-python .venv-worker/bin/python \
+	$(PY) -m guardrails attack --repo strategy_repo --policy strategy_repo/policy.toml --corpus $(CORPUS) \
+	  --ablate $(ABLATE) --rows build/campaigns/attack-rows.jsonl $(if $(N),--most $(N)) --seed $(SEED) --python .venv-gate/bin/python --worker-python .venv-worker/bin/python \
 	  --out build/campaigns/attack.json --table $(if $(N),build,docs)/attack-table.md
 
 # Damaged patches and spliced syntax trees; beside them the damaged replies of fuzz-replies.

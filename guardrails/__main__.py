@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from guardrails.attacks import CorpusError, campaign, read_corpus, sample
+from guardrails.attacks.rows import Rows
+from guardrails.attacks.table import table
 from guardrails.attestation import VERDICT_PREDICATE, AttestationError, Head, Log, Signer, statement
 from guardrails.checks.codes import codes, explain
 from guardrails.environment import GateEnvironment
@@ -79,7 +81,10 @@ def _parser() -> argparse.ArgumentParser:
     attack.add_argument("--corpus", type=Path, required=True, help="folder of folders with attack.toml, patch.diff")
     attack.add_argument("--python", type=Path, default=Path(sys.executable))
     attack.add_argument("--worker-python", type=Path)
-    attack.add_argument("--ablate", action="store_true", help="and again without the layer that stopped it")
+    attack.add_argument(
+        "--ablate", type=int, default=0, help="so many a layer again without the layer that stopped them"
+    )
+    attack.add_argument("--rows", type=Path, help="file of what the same gate judged before; continued")
     attack.add_argument("--most", type=int, help="so many, drawn by the seed evenly from all classes")
     attack.add_argument("--seed", type=int, default=7)
     attack.add_argument("--jobs", type=int, default=2)
@@ -175,6 +180,7 @@ def _attack(options: argparse.Namespace) -> int:
     tree, policy = Tree.read(options.repo), load_policy(options.policy)
     attacks = list(read_corpus(options.corpus))
     attacks = sample(attacks, options.most, options.seed) if options.most else attacks
+    known = Rows(options.rows) if options.rows else None
     figures = campaign.run(
         attacks,
         tree,
@@ -184,8 +190,9 @@ def _attack(options: argparse.Namespace) -> int:
         ablate=options.ablate,
         jobs=options.jobs,
         told=lambda line: print(line, file=sys.stderr, flush=True),
+        known=known,
     )
-    page, data = campaign.table(figures), json.dumps(figures, indent=2)
+    page, data = table(figures), json.dumps(figures, indent=2)
     for place, text in ((options.table, page), (options.out, data + "\n")):
         if place:
             place.parent.mkdir(parents=True, exist_ok=True)

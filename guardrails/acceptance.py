@@ -196,9 +196,7 @@ def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Sta
     tried = [name for name in PROPERTIES if name not in rules.waived]
     bars = market(chance.getrandbits(32), rules.sessions, rules.symbols)
     params = parameters_of(parameters)
-    warmup = int(parameters.get("strategy.warmup", rules.sessions // 2))
-    days = [at for at in range(min(warmup, rules.sessions - 20), rules.sessions) if _due(bars, at)]
-    base = _follow(start, params, bars, days, rules.capital)
+    base = _follow(start, params, bars, _decision_days(bars, parameters), rules.capital)
     failed: dict[str, str] = {}
     if "contract" in tried:
         failed |= _first("contract", (contract(answer) for _, _, answer in base))
@@ -226,6 +224,19 @@ def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Sta
         if name in tried and name not in failed:
             failed |= _first(name, _differences(start, world, base))
     return failed
+
+
+def decisions(policy: Policy, parameters: Mapping[str, Any], start: Start, seed: int) -> list[dict[str, Any]]:
+    """Return the answers of a strategy on a made-up market of this seed, one in each of its weeks after the warm-up."""
+    rules = policy.acceptance
+    bars = market(seed, rules.sessions, rules.symbols)
+    days = _decision_days(bars, parameters)
+    return [answer for _, _, answer in _follow(start, parameters_of(parameters), bars, days, rules.capital)]
+
+
+def _decision_days(bars: Sequence[Bars], parameters: Mapping[str, Any]) -> list[int]:
+    warmup = int(parameters.get("strategy.warmup", len(bars) // 2))
+    return [at for at in range(min(warmup, len(bars) - 20), len(bars)) if _due(bars, at)]
 
 
 def parameters_of(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -173,7 +173,8 @@ def _defaults(node: ast.arguments) -> set[str]:
 def _constants(node: ast.stmt) -> list[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     value = getattr(node, "value", None)
-    return [target.id for target in targets if isinstance(target, ast.Name) and value and _holds_number(value)]
+    names = [item for target in targets for item in getattr(target, "elts", (target,))]
+    return [item.id for item in names if isinstance(item, ast.Name) and value and _holds_number(value)]
 
 
 def _holds_number(node: ast.AST) -> bool:

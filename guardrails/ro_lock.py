@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from guardrails.policy import PhaseName, Policy
+from guardrails.policy import Policy
 from guardrails.tree import Tree
 
 
@@ -162,12 +161,6 @@ class Lock:
     def _step(self, event: str, to: State, anchors: Anchors, tree: str, verdict: str = "") -> tuple[Lock, Transition]:
         lock = replace(self, state=to, anchors=anchors, tree=tree, step=self.step + 1)
         return lock, Transition(self.cycle, lock.step, event, self.state, to, tree, anchors, verdict)
-
-
-def phase_of(state: State) -> PhaseName | None:
-    """Return the gate's phase of a state, where it is writable."""
-    names: Mapping[State, PhaseName] = {State.TEST_GENESIS: "tests", State.LOGIC_GENESIS: "logic"}
-    return names.get(state)
 
 
 def seed_for(secret: bytes, *parts: object) -> int:

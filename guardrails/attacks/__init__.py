@@ -1,7 +1,8 @@
 """A corpus of attacks, as a folder of folders.
 
 Each holds `attack.toml` (id, class, phase, success; harm, see naive.py), `patch.diff`, and `tests.diff` where the
-attack has two parts. Class `benign` marks honest patches, which must pass.
+attack has two parts. Class `benign` marks honest patches, which must pass; where they say `behaviour = "same"` they
+must also trade as the code before them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Attack:
     patch: bytes
     tests: bytes | None
     harm: str = ""
+    same: bool = False
 
 
 def read_corpus(folder: Path) -> Iterator[Attack]:
@@ -53,6 +55,7 @@ def read_corpus(folder: Path) -> Iterator[Attack]:
             (place / "patch.diff").read_bytes(),
             tests.read_bytes() if tests.is_file() else None,
             str(row.get("harm", "")),
+            row.get("behaviour") == "same",
         )
 
 

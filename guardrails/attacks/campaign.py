@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
-from guardrails.attacks import BENIGN, Attack
+from guardrails.acceptance import close, decisions
+from guardrails.attacks import BENIGN, Attack, sample
+from guardrails.bench import open_bench
+from guardrails.checks.parameters import read_parameters
 from guardrails.environment import GateEnvironment
 from guardrails.gate import LAYERS, check
+from guardrails.patch import judge_patch
 from guardrails.policy import Policy
 from guardrails.tree import Tree
 from guardrails.verdict import Verdict
 
 #: Attacks that only wait are given up after so many seconds on the clock; the policy would wait longer.
 SECONDS = 240.0
+#: Made-up markets that a refactoring must trade as the code before it did.
+MARKETS = (1, 2, 3)
 Judge = Callable[..., Verdict]
+Row = dict[str, Any]
 _CACHE: dict[str, Any] = {}  # of one process: what is known of trees that were judged before
 
 
 def try_one(
     attack: Attack,
+    left_out: str,
     tree: Tree,
     policy: Policy,
     environment: GateEnvironment | None,
     seed: int,
-    ablate: bool,
     judge: Judge,
-) -> dict[str, Any]:
-    """Judge one patch; where a layer stops it, judge it again without that layer.
-
-    Every other layer lets it through, or was not asked: without one of those the same layer would stop it.
-    """
+) -> Row:
+    """Judge one patch by the whole gate, or without one layer; let a benign refactoring trade beside the base."""
     began = time.monotonic()
-    ask = partial(
-        judge,
+    verdict = judge(
         tree,
         attack.patch,
         attack.phase,
@@ -48,16 +53,28 @@ def try_one(
         seed=seed,
         environment=environment,
         cache=_CACHE,
+        layers=LAYERS - {left_out},
     )
-    whole = ask(layers=LAYERS)
-    stopped = stopped_by(whole)
-    row: dict[str, Any] = {"id": attack.id, "corpus": attack.corpus, "class": attack.kind, "phase": attack.phase}
-    row |= {"seed": seed, "digest": whole.patch_digest, "through": whole.decision == "pass", "stopped": stopped}
-    row |= {"codes": sorted(codes(whole)), "alone": False, "then": ""}
-    if ablate and attack.kind != BENIGN and stopped in LAYERS:
-        without = ask(layers=LAYERS - {stopped})
-        row |= {"alone": without.decision == "pass", "then": stopped_by(without)}
-    return row | {"seconds": round(time.monotonic() - began, 2)}
+    through = verdict.decision == "pass"
+    row: Row = {"through": through, "stopped": stopped_by(verdict), "codes": sorted(codes(verdict))}
+    if through and attack.same and attack.phase == "logic":
+        row["same_orders"] = same_orders(attack, tree, policy, environment)
+    return row | {"digest": verdict.patch_digest, "seconds": round(time.monotonic() - began, 2)}
+
+
+def same_orders(attack: Attack, tree: Tree, policy: Policy, environment: GateEnvironment | None) -> bool:
+    """Say whether a patch trades made-up markets as the tree before it: weights and plans to 9 digits."""
+    result = tree
+    for data, phase in ((attack.tests, "tests"), (attack.patch, "logic")):
+        result = (judge_patch(result, data, phase, policy).result if data else None) or result  # type: ignore[arg-type]
+    bench = open_bench(environment, policy)
+    answers = []
+    for version in (tree, result):
+        values = read_parameters(version.get(policy.layout.parameters, b"")) or {}
+        start = partial(bench.worker, version)
+        made = [decisions(policy, values, start, seed) for seed in MARKETS]
+        answers.append([{k: v for k, v in answer.items() if k != "reasons"} for each in made for answer in each])
+    return close(answers[1], answers[0])
 
 
 def stopped_by(verdict: Verdict) -> str:
@@ -81,13 +98,19 @@ def run(
     environment: GateEnvironment | None,
     *,
     seed: int = 7,
-    ablate: bool = True,
+    ablate: int = 0,
     jobs: int = 2,
     judge: Judge = check,
     told: Callable[[str], object] = lambda line: None,
+    known: MutableMapping[str, Row] | None = None,
 ) -> dict[str, Any]:
-    """Return the campaign's figures, one row an attack, in the order of the attacks whatever finished first."""
-    began, rows = time.monotonic(), dict[int, dict[str, Any]]()
+    """Return the campaign's figures, one row an attack, in the order of the attacks whatever finished first.
+
+    Of the attacks that a layer stops first up to `ablate`, drawn evenly from corpora and classes, are judged again
+    without it: every other layer let them through or was not asked, so that leaving one of those out changes nothing.
+    `known` holds what was judged before by the same gate, by key; what is judged now is added.
+    """
+    began, known = time.monotonic(), {} if known is None else known
     limits = replace(policy.sandbox, seconds=min(SECONDS, policy.sandbox.seconds))
     one = partial(
         try_one,
@@ -95,28 +118,69 @@ def run(
         policy=replace(policy, sandbox=limits),
         environment=environment,
         seed=seed,
-        ablate=ablate,
         judge=judge,
     )
-    for at, row in _each(one, attacks, jobs):
-        rows[at] = row
+    same = f"{_source()}:{tree.digest()}:{policy.digest}:{seed}"
+    whole = _judged(one, [(attack, "") for attack in attacks], same, jobs, told, known)
+    rows = [
+        {"id": attack.id, "corpus": attack.corpus, "class": attack.kind, "phase": attack.phase, "seed": seed} | row
+        for attack, row in zip(attacks, whole, strict=True)
+    ]
+    again: list[tuple[Attack, str]] = []
+    for layer in sorted(LAYERS):
+        first = [a for a, row in zip(attacks, rows, strict=True) if row["stopped"] == layer and a.kind != BENIGN]
+        again += [(attack, layer) for attack in sample(first, ablate, seed)]
+    for (attack, _), without in zip(again, _judged(one, again, same, jobs, told, known), strict=True):
+        row = next(row for row in rows if (row["corpus"], row["id"]) == (attack.corpus, attack.id))
+        row |= {"alone": without["through"], "then": without["stopped"]}
+    return report(rows, seed, time.monotonic() - began)
+
+
+def _judged(
+    one: Callable[[Attack, str], Row],
+    asked: Sequence[tuple[Attack, str]],
+    same: str,
+    jobs: int,
+    told: Callable[[str], object],
+    known: MutableMapping[str, Row],
+) -> list[Row]:
+    """Return one row for each attack and layer left out, from what is known or by judging it."""
+    keys = []
+    for attack, layer in asked:
+        parts = (same.encode(), attack.tests or b"", attack.patch, f"{attack.phase}:{layer}:{attack.same}".encode())
+        keys.append(hashlib.sha256(b":".join(hashlib.sha256(part).digest() for part in parts)).hexdigest())
+    left = [at for at, key in enumerate(keys) if key not in known]
+    for done, (at, row) in enumerate(_each(one, [asked[at] for at in left], jobs), len(asked) - len(left) + 1):
+        known[keys[left[at]]] = row
+        attack, layer = asked[left[at]]
         said = "THROUGH" if row["through"] else row["stopped"]
-        told(f"{len(rows)}/{len(attacks)} {row['corpus']}/{row['id']} {said} {','.join(row['codes'])}")
-    return report([rows[at] for at in sorted(rows)], seed, time.monotonic() - began)
+        without = f" without {layer}" if layer else ""
+        told(f"{done}/{len(asked)} {attack.corpus}/{attack.id}{without} {said} {','.join(row['codes'])}")
+    return [known[key] for key in keys]
 
 
 def _each(
-    one: Callable[[Attack], dict[str, Any]], attacks: Sequence[Attack], jobs: int
-) -> Iterator[tuple[int, dict[str, Any]]]:
+    one: Callable[[Attack, str], Row], asked: Sequence[tuple[Attack, str]], jobs: int
+) -> Iterator[tuple[int, Row]]:
     if jobs == 1:
-        yield from ((at, one(attack)) for at, attack in enumerate(attacks))
+        yield from ((at, one(*item)) for at, item in enumerate(asked))
         return
     with ProcessPoolExecutor(min(jobs, os.cpu_count() or 1)) as pool:
-        running = {pool.submit(one, attack): at for at, attack in enumerate(attacks)}
+        running = {pool.submit(one, *item): at for at, item in enumerate(asked)}
         yield from ((running[done], done.result()) for done in as_completed(running))
 
 
-def report(rows: Sequence[dict[str, Any]], seed: int, seconds: float) -> dict[str, Any]:
+@cache
+def _source() -> str:
+    """Return a digest of the gate's own code and tables, without the corpora and campaigns."""
+    folder, digest = Path(__file__).parents[1], hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".py", ".toml") and "attacks" not in path.relative_to(folder).parts:
+            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def report(rows: Sequence[Row], seed: int, seconds: float) -> dict[str, Any]:
     """Return the figures of rows."""
     hostile = [row for row in rows if row["class"] != BENIGN]
     benign = [row for row in rows if row["class"] == BENIGN]
@@ -126,23 +190,29 @@ def report(rows: Sequence[dict[str, Any]], seed: int, seconds: float) -> dict[st
         for kind in sorted({row["class"] for row in hostile})
         for own in [[row for row in hostile if row["class"] == kind]]
     }
-    ablation = {
-        layer: {
-            "stopped_first": sum(row["stopped"] == layer for row in hostile),
-            "through_without": sum(row["stopped"] == layer and row["alone"] for row in hostile),
-            "classes": {
-                kind: count
-                for kind in by_class
-                if (count := sum(row["stopped"] == layer and row["alone"] and row["class"] == kind for row in hostile))
-            },
+    ablation = {}
+    for layer in sorted(LAYERS):
+        first = [row for row in hostile if row["stopped"] == layer]
+        tried = [row for row in first if "alone" in row]
+        alone = [row["class"] for row in tried if row["alone"]]
+        ablation[layer] = {
+            "stopped_first": len(first),
+            "judged_without": len(tried),
+            "through_without": len(alone),
+            "classes": {kind: alone.count(kind) for kind in sorted(set(alone))},
         }
-        for layer in sorted(LAYERS)
-    }
     corpora = {}
     for name in sorted({row["corpus"] for row in rows}):
         own = [row for row in rows if row["corpus"] == name]
-        bad = sum(row["through"] == (row["class"] != BENIGN) for row in own)
-        corpora[name] = {"tried": len(own), "wrong": bad, "wilson_95": wilson(bad, len(own))}
+        bad = [row for row in own if row["through"] == (row["class"] != BENIGN)]
+        kinds = {kind: sum(row["class"] == kind for row in bad) for kind in sorted({row["class"] for row in own})}
+        corpora[name] = {
+            "tried": len(own),
+            "wrong": len(bad),
+            "wilson_95": wilson(len(bad), len(own)),
+            "wrong_by": kinds,
+        }
+    replayed = [row["same_orders"] for row in benign if "same_orders" in row]
     figures = {
         "attacks": len(hostile),
         "succeeded": len(through),
@@ -150,11 +220,13 @@ def report(rows: Sequence[dict[str, Any]], seed: int, seconds: float) -> dict[st
         "benign": len(benign),
         "benign_refused": len(refused),
         "benign_refused_wilson_95": wilson(len(refused), len(benign)),
+        "refactorings": len(replayed),
+        "refactorings_same_orders": sum(replayed),
         "by_class": by_class,
         "corpora": corpora,
         "ablation": ablation,
     }
-    passed = not through and len(refused) <= 0.01 * len(benign)
+    passed = not through and len(refused) <= 0.01 * len(benign) and all(replayed)
     head = {"name": "attack", "size": len(rows), "seed": seed, "seconds": round(seconds, 1), "passed": passed}
     return {**head, **figures, "rows": list(rows)}
 
@@ -167,50 +239,3 @@ def wilson(found: int, tried: int, z: float = 1.959964) -> list[float]:
     middle = (share + square / (2 * tried)) / (1 + square / tried)
     half = z / (1 + square / tried) * math.sqrt(share * (1 - share) / tried + square / (4 * tried * tried))
     return [round(max(0.0, middle - half), 4), round(min(1.0, middle + half), 4)]
-
-
-def table(figures: dict[str, Any]) -> str:
-    """Return the figures as a page in Markdown."""
-    through, refused = _percent(figures["succeeded_wilson_95"]), _percent(figures["benign_refused_wilson_95"])
-    lines = [
-        "# What came through the gate",
-        "",
-        f"Made by `make attack SEED={figures['seed']}`. Of {figures['attacks']} attacks {figures['succeeded']} came "
-        f"through (95 % Wilson interval {through}); of {figures['benign']} benign patches "
-        f"{figures['benign_refused']} were refused ({refused}).",
-        "",
-        "| corpus | patches | judged wrongly | 95 % Wilson interval |",
-        "|---|---|---|---|",
-        *(
-            f"| {name} | {row['tried']} | {row['wrong']} | {_percent(row['wilson_95'])} |"
-            for name, row in figures["corpora"].items()
-        ),
-        "",
-        "| class | attacks | through |",
-        "|---|---|---|",
-        *(f"| {kind} | {row['tried']} | {row['through']} |" for kind, row in figures["by_class"].items()),
-        "",
-        "Each layer left out in turn. A patch stops at its first refusal: only the layer that stops it matters.",
-        "",
-        "| layer | stopped first | through without it | of the classes |",
-        "|---|---|---|---|",
-        *(
-            f"| {layer} | {row['stopped_first']} | {row['through_without']} | "
-            f"{', '.join(f'{kind} {count}' for kind, count in row['classes'].items())} |"
-            for layer, row in figures["ablation"].items()
-        ),
-        "",
-    ]
-    wrong = [row for row in figures["rows"] if row["through"] == (row["class"] != BENIGN)]
-    if wrong:
-        lines += [
-            "Judged wrongly:",
-            "",
-            *(f"- {row['corpus']}/{row['id']} {' '.join(row['codes'])}" for row in wrong),
-            "",
-        ]
-    return "\n".join(lines)
-
-
-def _percent(bounds: Sequence[float]) -> str:
-    return f"{100 * bounds[0]:.1f} to {100 * bounds[1]:.1f} %"

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from guardrails.checks.codes import finding
-from guardrails.checks.index import Index, Module, own_scope
+from guardrails.checks.index import Index, Module, assigned, bound_names, own_scope
 from guardrails.checks.protected import normalised
 from guardrails.checks.source import judge_source
 from guardrails.policy import Policy
@@ -14,6 +14,7 @@ from guardrails.verdict import Finding
 
 WEAK = frozenset(["isinstance", "issubclass", "callable", "hasattr", "bool"])
 BINDINGS = frozenset(["GR203", "GR204", "GR242"])
+LEAST_EXAMPLES = 20
 WIDE = frozenset(["Exception", "BaseException"])
 
 
@@ -26,7 +27,12 @@ def judge_tests(module: Module, data: bytes, before: Module | None, index: Index
     old, new = _standing(before), _standing(module)
     # People wrote what stood there before: only how its names are bound can be turned round from outside.
     lines = {line for text, span in new.items() if text in old for line in span}
-    findings = [item for item in findings if item.line not in lines or item.code in BINDINGS]
+    known = {(item.code, item.reason) for item in judge_source(before, b"", index, policy, "test")}
+    findings = [
+        item
+        for item in findings
+        if item.line not in lines or item.code in BINDINGS and (item.code, item.reason) not in known
+    ]
     changed = [span for text, span in old.items() if text not in new]
     if not policy.tests.may_change:
         findings += [finding("GR411", module.path, span[0], "changed or removed") for span in changed]
@@ -59,13 +65,10 @@ class _Tests:
     def __init__(self, module: Module, index: Index, policy: Policy) -> None:
         self.module, self.index, self.policy = module, index, policy
         self.found: list[Finding] = []
-        self.subject = {
-            name
-            for name, where in module.bound.items()
-            for node in where
-            if (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == index.package)
-            or (isinstance(node, ast.Import) and any(a.name.split(".")[0] == index.package for a in node.names))
-        }
+        imports = [node for node in ast.walk(module.tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        self.subject = {name for node in imports if index.package in _roots(node) for name in bound_names(node)}
+        support = {helper.name for helper in index.support}
+        self.trusted = {name for node in imports if support & _roots(node) for name in bound_names(node)}
         every = list(_functions(module.tree.body))
         self.tests = [node for node in every if node.name.startswith("test")]
         self.helpers = {node.name: node for node in every if node not in self.tests}
@@ -143,6 +146,9 @@ class _Tests:
         ):
             # A container that is filled with results is a result: values.append(compute(...)).
             targets, value = [node.func.value], ast.Tuple([*node.args], ast.Load())
+        if isinstance(node, ast.Call) and self._derived(node.func, names):
+            # What was handed to the code under test may have been changed by it.
+            yield from (item.id for item in node.args if isinstance(item, ast.Name))
         if value is not None and self._derived(value, names):
             for target in targets:
                 yield from (item.id for item in ast.walk(target) if isinstance(item, ast.Name))
@@ -150,9 +156,12 @@ class _Tests:
     def _parametrised(self, test: ast.FunctionDef) -> set[str]:
         given: set[str] = set()
         for item in test.decorator_list:
-            if not (
-                isinstance(item, ast.Call) and ast.unparse(item.func).endswith("parametrize") and len(item.args) >= 2
-            ):
+            name = ast.unparse(item.func).rsplit(".", 1)[-1] if isinstance(item, ast.Call) else ""
+            if isinstance(item, ast.Call) and name == "given":
+                given |= {keyword.arg for keyword in item.keywords if keyword.arg}
+            if isinstance(item, ast.Call) and name == "settings":
+                self._settings(item)
+            if not (isinstance(item, ast.Call) and name == "parametrize" and len(item.args) >= 2):
                 continue
             label, values = item.args[:2]
             if isinstance(label, ast.Constant) and isinstance(label.value, str):
@@ -160,21 +169,47 @@ class _Tests:
             elif isinstance(label, (ast.Tuple, ast.List)):
                 given |= {str(part.value) for part in label.elts if isinstance(part, ast.Constant)}
             if isinstance(values, ast.Name):
-                values = next(
-                    (n.value for n in self.module.bound.get(values.id, ()) if isinstance(n, ast.Assign)), values
-                )
-            if not _plenty(values):
+                found = [assigned(node, values.id) for node in self.module.bound.get(values.id, ())]
+                values = next(filter(None, found), values)
+            if not self._plenty(values):
                 self.find("GR406", item, "an empty or computed one")
         return given
+
+    def _settings(self, node: ast.Call) -> None:
+        """Refuse settings of hypothesis that could leave a property untried."""
+        for item in node.keywords:
+            size = _number(item.value)
+            if item.arg == "max_examples" and (size is None or size < LEAST_EXAMPLES):
+                self.find("GR406", node, "fewer", f"at least {LEAST_EXAMPLES} examples")
+            elif item.arg not in ("max_examples", "deadline", "derandomize", "database"):
+                self.find("GR406", node, f"{item.arg!r}", "settings of size and time only")
 
     def _certain(self, body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
         """Yield what runs whenever the test runs."""
         for node in body:
             yield node
-            if isinstance(node, ast.With) or isinstance(node, ast.For) and _plenty(node.iter):
+            if isinstance(node, ast.With) or isinstance(node, ast.For) and self._plenty(node.iter):
                 yield from self._certain(node.body)
             elif isinstance(node, ast.Expr):
                 yield node.value
+
+    def _plenty(self, node: ast.AST) -> bool:
+        """Say whether an iterable is seen to be non-empty: written out, or of locked modules beside the tests."""
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            return bool(node.elts) and not all(isinstance(item, ast.Starred) for item in node.elts)
+        if isinstance(node, ast.Dict):
+            return bool(node.keys)
+        if isinstance(node, ast.Name):
+            return node.id in self.trusted
+        if not isinstance(node, ast.Call):
+            return False
+        name, numbers = ast.unparse(node.func), [_number(item) for item in node.args]
+        if name == "range" and numbers and all(item is not None for item in numbers):
+            return len(range(*(int(item) for item in numbers if item is not None))) > 0 if numbers[-1] != 0 else False
+        if name in ("enumerate", "zip", "sorted", "reversed", "list", "tuple") or name.endswith((".items", ".values")):
+            inner = node.args or [node.func.value if isinstance(node.func, ast.Attribute) else node]
+            return all(self._plenty(item) for item in inner if item is not node)
+        return name in self.trusted
 
     def _strength(self, node: ast.AST, names: set[str]) -> str:
         """Grade one node as an assertion: '', 'always', 'weak' or 'strong'."""
@@ -221,6 +256,11 @@ class _Tests:
                     self.find("GR409", node, f"{ast.unparse(value)[:40]}", f"a tolerance of at most {most[key]}")
 
 
+def _roots(node: ast.Import | ast.ImportFrom) -> set[str]:
+    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+    return {name.split(".")[0] for name in names}
+
+
 def _explains(node: ast.AST) -> bool:
     """Say whether an assertion states something that could be false."""
     return isinstance(node, ast.Assert) and not _always(node.test)
@@ -229,22 +269,6 @@ def _explains(node: ast.AST) -> bool:
 def _number(node: ast.AST) -> float | None:
     value = node.value if isinstance(node, ast.Constant) else None
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _plenty(node: ast.AST) -> bool:
-    """Say whether an iterable is seen to be non-empty."""
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        return bool(node.elts) and not all(isinstance(item, ast.Starred) for item in node.elts)
-    if isinstance(node, ast.Dict):
-        return bool(node.keys)
-    if isinstance(node, ast.Call):
-        name, numbers = ast.unparse(node.func), [_number(item) for item in node.args]
-        if name == "range" and numbers and all(item is not None for item in numbers):
-            return len(range(*(int(item) for item in numbers if item is not None))) > 0 if numbers[-1] != 0 else False
-        if name in ("enumerate", "zip", "sorted", "reversed", "list", "tuple") or name.endswith((".items", ".values")):
-            inner = node.args or [node.func.value if isinstance(node.func, ast.Attribute) else node]
-            return all(_plenty(item) for item in inner if item is not node)
-    return False
 
 
 def _always(test: ast.expr) -> bool:

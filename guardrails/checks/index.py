@@ -41,13 +41,17 @@ class Module:
 
 @dataclass
 class Index:
-    """The importable package: its modules, and every attribute that its classes define."""
+    """The importable package: its modules, and every attribute that its classes define.
+
+    `support` are locked modules beside the tests that generated tests may import from.
+    """
 
     package: str
     modules: dict[str, Module] = field(default_factory=dict)
     attributes: set[str] = field(default_factory=set)
     methods: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
+    support: tuple[Module, ...] = ()
 
     def add(self, module: Module) -> None:
         """Take in one module."""
@@ -110,6 +114,13 @@ def build_index(tree: Tree, policy: Policy) -> tuple[Index, list[Finding]]:
             else:
                 index.add(module)
     return index, findings
+
+
+def assigned(node: ast.stmt, name: str) -> ast.expr | None:
+    """Return what a statement gives this very name, or none where it gives several or something else."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    single = [target.id for target in targets if isinstance(target, ast.Name)] == [name] and len(targets) == 1
+    return getattr(node, "value", None) if single else None
 
 
 def bound_names(node: ast.AST) -> set[str]:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from guardrails.checks.index import Index, Module, build_index, module_name, parse_module
 from guardrails.policy import Policy
 from guardrails.tree import Tree
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A function or class of the package, with its lines."""
+
+    path: str
+    name: str
+    lines: range
 
 
 def statement_lines(module: Module, lines: Collection[int]) -> set[int]:
@@ -69,26 +79,59 @@ def _span(node: ast.stmt) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
-def named_lines(tree: Tree, changed: Sequence[str], policy: Policy) -> dict[str, set[int]]:
-    """Return by path the lines of what the changed tests import by name or reach as module.name."""
+def named_units(tree: Tree, tests: Collection[str], policy: Policy) -> list[Unit]:
+    """Return the functions and classes that tests (by id) import by name or reach as module.name, each once."""
     index, _ = build_index(tree, policy)
-    lines: dict[str, set[int]] = {}
-    for path in changed:
-        if path not in tree or not path.endswith(".py"):
-            continue
-        tests = parse_module(path, tree[path], policy.limits, module_name(path, policy.layout.source))
-        for module, name in _named(tests, index) if isinstance(tests, Module) else ():
-            for node in module.bound.get(name, ()):
+    names: dict[str, set[str]] = {}
+    for test in tests:
+        path, _, inner = test.partition("::")
+        names.setdefault(path, set()).add(inner.partition("[")[0].rsplit("::", 1)[-1])
+    units: dict[Unit, None] = {}
+    for path, new in sorted(names.items()):
+        module = parse_module(path, tree.get(path, b""), policy.limits, module_name(path, policy.layout.source))
+        for source, name in _named(module, index, new) if isinstance(module, Module) else ():
+            for node in source.bound.get(name, ()):
                 if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                    lines.setdefault(module.path, set()).update(_span(node))
+                    units[Unit(source.path, name, _span(node))] = None
+    return list(units)
+
+
+def lines_of(units: Collection[Unit]) -> dict[str, set[int]]:
+    """Return the lines of units by path."""
+    lines: dict[str, set[int]] = {}
+    for unit in units:
+        lines.setdefault(unit.path, set()).update(unit.lines)
     return lines
 
 
-def _named(tests: Module, index: Index) -> Iterator[tuple[Module, str]]:
+def _used(tests: Module, new: Collection[str]) -> tuple[list[ast.AST], set[str]]:
+    """Return all nodes of the new tests and of what they use of their own module, and the names in them."""
+    nodes, names = list[ast.AST](), set[str]()
+    left = [node for node in ast.walk(tests.tree) if isinstance(node, ast.FunctionDef) and node.name in new]
+    seen: set[int] = set()
+    stack: list[ast.AST] = [*left]
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            inner = list(ast.walk(node))
+            nodes += inner
+            used = {item.id for item in inner if isinstance(item, ast.Name)}
+            used |= {item.arg for item in inner if isinstance(item, ast.arg)}  # fixtures
+            names |= used
+            stack += [part for name in used for part in tests.bound.get(name, ())]
+    return nodes, names
+
+
+def _named(tests: Module, index: Index, new: Collection[str]) -> Iterator[tuple[Module, str]]:
     modules: dict[str, str] = {}
-    for node in tests.tree.body:
+    nodes, used = _used(tests, new)
+    inner = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    for node in (*tests.tree.body, *inner):
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
+                if (alias.asname or alias.name) not in used:
+                    continue
                 full = f"{node.module}.{alias.name}"
                 origin = list(_origin(index, node.module or "", alias.name))
                 yield from origin
@@ -96,7 +139,7 @@ def _named(tests: Module, index: Index) -> Iterator[tuple[Module, str]]:
                     modules[alias.asname or alias.name] = full
         elif isinstance(node, ast.Import):
             modules |= {alias.asname: alias.name for alias in node.names if alias.asname}
-    for item in ast.walk(tests.tree):
+    for item in nodes:
         if isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id in modules:
             yield from _origin(index, modules[item.value.id], item.attr)
 

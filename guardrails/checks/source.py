@@ -1,7 +1,7 @@
 """The static policy as an allow-list: what is not known to be harmless is refused, with a way out.
 
-One visitor, over 400 lines with its rules, because names mean nothing without the scopes around them;
-splitting it would tear the rules from the resolution they rest on. It is one layer, never the boundary.
+It is one layer, never the boundary. `scopes` says what names mean, `words` judges constants; here are the rules of
+statements, calls, attributes and definitions, which lean on both and on one another.
 """
 
 from __future__ import annotations
@@ -10,42 +10,25 @@ import ast
 import re
 import string
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from guardrails.checks.codes import finding
-from guardrails.checks.index import Function, Index, Module, bound_names, parameters
-from guardrails.checks.names import names
+from guardrails.checks.index import Function, Index, Module, assigned, bound_names, parameters
+from guardrails.checks.reach import comprehended, constant_names, iterated
+from guardrails.checks.scopes import Form
+from guardrails.checks.words import Words
 from guardrails.policy import Policy
 from guardrails.verdict import Finding
-
-Form = Literal["code", "test"]
-# Kind and target of a name: local, class, here (this module), module, name, own_module, own, builtin.
-Reference = tuple[str, str]
 
 PRAGMA = re.compile(
     r"#\s*(pragma\b|no[\s_-]*(cover|branch|qa)\b|type:\s*ignore|(pylint|mypy|ruff|flake8|pyright|isort|fmt|nosec|cov)\b\s*:?)",
     re.IGNORECASE,
-)
-HARNESS = re.compile(
-    r"pytest|unittest|conftest|sitecustomize|sys\.modules|/proc/|__\w+__|\bcoverage\b.*\brun", re.IGNORECASE
-)
-STAGE = re.compile(
-    r"(is_|on_)?(paper|live|sandbox(ed)?|backtest(ing)?|simulat(ed|ion|or)|under_test|mock(ed)?)", re.IGNORECASE
 )
 STAGE_NAME = re.compile(
     r"_?((is|on|in)_(paper|live|test|tests|testing|backtest|simulation|sandbox|production)|(paper|live)_(mode|trading|account)"
     r"|under_test|account_(id|number|no)|(running_)?pytest\w*|unittest|simulated|sandboxed)",
     re.IGNORECASE,
 )
-TICKER = re.compile(r"[A-Z]{1,5}([./-][A-Z]{1,2})?")
-ACCOUNT = re.compile(r"PA[0-9A-Z]{8,12}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-.*", re.ASCII)
 HOOK = re.compile(r"pytest\w+|collect_ignore\w*|(setup|teardown)_(module|function)|load_tests")
-CALENDAR = re.compile(r"(?<!\d)(19|20)\d{2}([-/.]\d{1,2}([-/.]\d{1,2})?|[01]\d[0-3]\d)(?!\d)")
-YEAR = re.compile(r"\s*(1[89]|20|21)\d{2}\s*|(19|20)\d?")
-DATE_WORD = re.compile(
-    r"(^|_)(date|dates|day|days|year|month|week|weekday|today|now|session|ordinal|timestamp|time)(_|s?$)", re.I
-)
-YEAR_WORD = re.compile(r"(^|_)(date|year)s?($|_)", re.I)
 
 
 def judge_source(module: Module, data: bytes, index: Index, policy: Policy, form: Form = "code") -> list[Finding]:
@@ -58,38 +41,24 @@ def judge_source(module: Module, data: bytes, index: Index, policy: Policy, form
     return sorted(set(judge.found), key=lambda item: (item.line, item.code, item.reason))
 
 
-class _Judge:
+class _Judge(Words):
     def __init__(self, module: Module, index: Index, policy: Policy, form: Form) -> None:
-        self.module, self.index, self.policy, self.form = module, index, policy, form
-        self.names = names()
-        self.found: list[Finding] = []
-        self.scopes: list[tuple[str, set[str]]] = []
+        super().__init__(module, index, policy, form)
         self.own: list[str] = []
-        self.docstrings: set[int] = set()
+        self.loops: list[tuple[Sequence[ast.stmt], dict[str, list[str]]]] = [((), {})]
         self.seeded: set[int] = set()
-        self.dated = any(YEAR_WORD.search(word) for node in ast.walk(module.tree) for word in _words(node))
-        self.imports: dict[str, Reference] = {}
-        granted = policy.tests.imports if form == "test" else policy.code.imports
-        self.allowed = {name: self.names.allowed(name, listed) for name, listed in granted.items()}
+        self.inner = _inner_imports(module.tree) if form == "test" else {}
         own = index.attributes | set(policy.code.attributes)
-        if form == "test":
-            own |= {
-                name
-                for node in ast.walk(module.tree)
-                if isinstance(node, ast.ClassDef)
-                for name in bound_names_of(node.body)
-            }
+        for helper in (module, *index.support) if form == "test" else ():
+            own |= helper.attributes
         self.attributes = self.names.plain_attributes | own
         self.classes = index.classes | {node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)}
-
-    def find(self, code: str, node: ast.AST, was: str, expected: str = "") -> None:
-        self.found.append(finding(code, self.module.path, getattr(node, "lineno", 0), was, expected))
 
     # -- statements of a module or class: definitions and constants only
 
     def run(self) -> None:
         body = self.module.tree.body
-        for node in body:
+        for node in (*body, *sum(self.inner.values(), [])):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 self._import(node)
         for name, where in self.module.bound.items():
@@ -119,6 +88,8 @@ class _Judge:
 
     def _constant_statement(self, node: ast.Assign | ast.AnnAssign, where: str) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if isinstance(targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+            targets = targets[0].elts
         if not all(isinstance(target, ast.Name) for target in targets):
             self.find("GR220", node, f"a target that is no name, in a {where}")
         for target in targets:
@@ -133,7 +104,7 @@ class _Judge:
         if isinstance(node, ast.Call):
             callee = self.dotted(node.func)
             parts = [*node.args, *(item.value for item in node.keywords)]
-            own = self.form == "test" and callee.startswith(("own:", "own_module:"))
+            own = self.form == "test" and callee.startswith(("own:", "own_module:", "hypothesis.strategies."))
             known = own or callee in self.names.constant_calls
             return known and all(self._constant(part) for part in parts)
         if isinstance(node, ast.Lambda):
@@ -149,6 +120,9 @@ class _Judge:
             ast.Set,
             ast.Slice,
         )
+        made = (ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr) if self.form == "test" else ()
+        if isinstance(node, made):
+            return True  # its parts are judged where they stand
         if not isinstance(node, (*plain, ast.BinOp, ast.UnaryOp, ast.Starred)):
             return False
         return all(self._constant(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
@@ -158,108 +132,11 @@ class _Judge:
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             self.docstrings.add(id(first.value))
 
-    # -- imports and names
-
-    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                root = alias.name.split(".")[0]
-                if root == self.index.package:
-                    if alias.name not in self.index.modules:
-                        self.find("GR203", node, f"{alias.name!r}", f"a module of {root!r}")
-                    self.imports[alias.asname or root] = ("own_module", alias.name if alias.asname else root)
-                elif alias.name not in self.allowed or (root not in self.allowed and not alias.asname):
-                    self.find("GR203", node, f"{alias.name!r}")
-                else:
-                    self.imports[alias.asname or root] = ("module", alias.name if alias.asname else root)
-            return
-        base = self._base(node)
-        for alias in node.names:
-            bound, full = alias.asname or alias.name, f"{base}.{alias.name}"
-            if alias.name == "*":
-                self.find("GR203", node, f"'*' from {base!r}")
-            elif base.split(".")[0] == self.index.package:
-                if self._own(base, alias.name):  # a name that the package binds stands before a module of that name
-                    self.imports[bound] = ("own", f"{base}:{alias.name}")
-                elif full in self.index.modules:
-                    self.imports[bound] = ("own_module", full)
-                else:
-                    self.find("GR203", node, f"{alias.name!r}", f"a name that {base!r} itself defines")
-            elif full in self.allowed:
-                self.imports[bound] = ("module", full)
-            elif alias.name in self.allowed.get(base, ()):
-                self.imports[bound] = ("name", full)
-            else:
-                self.find("GR203", node, f"{full!r}")
-
-    def _base(self, node: ast.ImportFrom) -> str:
-        if not node.level:
-            return node.module or ""
-        parts = self.module.name.split(".")
-        if not self.module.path.endswith("/__init__.py"):
-            parts = parts[:-1]
-        parts = parts[: len(parts) - (node.level - 1)]
-        return ".".join([*parts, *([node.module] if node.module else [])])
-
-    def _own(self, module: str, name: str, hops: int = 4) -> bool:
-        """Say whether the package itself defines a name; a re-export must lead to such a place."""
-        source = self.index.modules.get(module)
-        if source is None or hops == 0:
-            return False
-        if source.defines(name):
-            return True
-        for node in source.bound.get(name, ()):
-            if (
-                isinstance(node, ast.ImportFrom)
-                and not node.level
-                and (node.module or "").startswith(self.index.package)
-            ):
-                original = next((a.name for a in node.names if (a.asname or a.name) == name), "")
-                return self._own(node.module or "", original, hops - 1)
-        return False
-
-    def resolve(self, name: str) -> Reference:
-        """Say what a name is here. A class body's own names count only directly inside it."""
-        for depth, (kind, bound) in enumerate(reversed(self.scopes)):
-            if name in bound and kind == "function":
-                return "local", name
-            if name in bound and depth == 0 and name not in self.names.all_builtins:
-                return "class", name
-        if name in self.imports:
-            return self.imports[name]
-        if name in self.module.bound and name not in self.names.all_builtins:
-            return "here", name
-        return "builtin", name
-
-    def dotted(self, node: ast.expr) -> str:
-        """Return the full name of what an expression names, or an empty string."""
-        chain = []
-        while isinstance(node, ast.Attribute):
-            chain.append(node.attr)
-            node = node.value
-        if not isinstance(node, ast.Name):
-            return ""
-        kind, target = self.resolve(node.id)
-        target = target if kind in ("module", "name", "builtin") else f"{kind}:{target}"
-        return ".".join([target, *reversed(chain)])
-
     # -- the visitor
 
-    def visit(self, node: ast.AST) -> None:
-        handler = getattr(self, f"_on_{type(node).__name__}", None)
-        if handler is not None:
-            handler(node)
-        else:
-            if type(node).__name__ not in self.names.plain_nodes:
-                self.find("GR205", node, f"{type(node).__name__}")
-            self.children(node)
-
-    def children(self, node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
-            self.visit(child)
-
-    def _on_Import(self, node: ast.Import) -> None:
-        self.find("GR207", node, "one elsewhere")
+    def _on_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        if any(node not in self.inner.get(name, ()) for name in bound_names(node)):
+            self.find("GR207", node, "one elsewhere")
 
     _on_ImportFrom = _on_Import
 
@@ -347,9 +224,7 @@ class _Judge:
         root: ast.AST = node
         while isinstance(root, (ast.Attribute, ast.Subscript)):
             root = root.value
-        kind = self.resolve(root.id)[0] if isinstance(root, ast.Name) else ""
-        first = self.scopes and isinstance(root, ast.Name) and root.id == "cls"
-        if kind != "local" or first:
+        if self._kind(root) != "local":
             what = "an attribute" if isinstance(node, ast.Attribute) else "an item"
             self.find("GR208", node, f"{what} of something shared")
         elif isinstance(node, ast.Attribute) and (node.attr in self.index.methods or isinstance(context, ast.Del)):
@@ -365,13 +240,10 @@ class _Judge:
     def _on_Call(self, node: ast.Call) -> None:
         callee = self.dotted(node.func)
         if isinstance(node.func, ast.Name) and callee in self.names.constant_reach:
-            second = node.args[1] if len(node.args) > 1 else None
-            if not (isinstance(second, ast.Constant) and isinstance(second.value, str)):
-                self.find("GR212", node, "a computed one", f"a constant name for {callee}")
-            else:
-                self.attribute(node, second.value)
-            for part in [*node.args, *node.keywords]:
-                self.visit(part)
+            self._reach(node, callee)
+            return
+        if callee == "type" and self.form == "test" and len(node.args) == 1 and not node.keywords:
+            self.visit(node.args[0])
             return
         if callee == "super" and node.args:
             self.find("GR212", node, "super() with arguments")
@@ -397,6 +269,25 @@ class _Judge:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__name__":
             self.find("GR210", node, "a call of a name")
         self.children(node)
+
+    def _reach(self, node: ast.Call, callee: str) -> None:
+        """Judge getattr and its like by every name that the second argument can be."""
+        found = constant_names(node.args[1], self.loops[-1][1]) if len(node.args) > 1 else None
+        if found is None or node.keywords:
+            self.find("GR212", node, "a computed one", f"a constant name for {callee}")
+        for name in found or ():
+            self.attribute(node, name)
+            if callee == "setattr" and name in self.index.methods:
+                self.find("GR208", node, f"a new value for {name!r}")
+        if callee == "setattr" and self._kind(node.args[0] if node.args else node) != "local":
+            self.find("GR208", node, "an attribute of something shared")
+        for part in [*node.args, *node.keywords]:
+            self.visit(part)
+
+    def _kind(self, node: ast.AST) -> str:
+        """Say what kind of name an expression is; "" where it is none, "class" for the first argument of a class."""
+        kind = self.resolve(node.id)[0] if isinstance(node, ast.Name) else ""
+        return "class" if isinstance(node, ast.Name) and node.id == "cls" else kind
 
     def _method_call(self, node: ast.Call, function: ast.Attribute) -> None:
         if function.attr == "format":
@@ -446,15 +337,17 @@ class _Judge:
                     self._annotation(item.annotation)
 
     def _function(self, arguments: ast.arguments, body: Sequence[ast.stmt], name: str) -> None:
-        bound = set(parameters(arguments)) | bound_names_of(body)
+        bound = (set(parameters(arguments)) | bound_names_of(body)) - set(self.inner)
         free = {item for node in _walk(body) if isinstance(node, ast.Nonlocal) for item in node.names}
         self._docstring(body)
         self.scopes.append(("function", bound - free))
         self.own.append(name)
+        self.loops.append((body, iterated(body, parameters(arguments), self._module_value)))
         for node in body:
             self.visit(node)
         self.scopes.pop()
         self.own.pop()
+        self.loops.pop()
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         bound: set[str] = set()
@@ -462,6 +355,9 @@ class _Judge:
             bound |= bound_names(generator.target)
         self.visit(node.generators[0].iter)
         self.scopes.append(("function", bound))
+        around, known = self.loops[-1]
+        own = comprehended(node.generators, around, self._module_value)
+        self.loops.append((around, {name: texts for name, texts in known.items() if name not in bound} | own))
         for at, generator in enumerate(node.generators):
             for part in [generator.target, *generator.ifs, *([generator.iter] if at else [])]:
                 self.visit(part)
@@ -469,6 +365,13 @@ class _Judge:
         for value in values:
             self.visit(value)
         self.scopes.pop()
+        self.loops.pop()
+
+    def _module_value(self, name: str) -> ast.expr | None:
+        """Return what a constant of this module is bound to, or none where the name means something else here."""
+        where = self.module.bound.get(name, [])
+        known = self.resolve(name)[0] == "here" and len(where) == 1
+        return assigned(where[0], name) if known else None
 
     _on_ListComp = _on_SetComp = _on_DictComp = _on_GeneratorExp = _comprehension
 
@@ -611,80 +514,6 @@ class _Judge:
             if isinstance(before, ends):
                 self.find("GR241", after, "one after a jump")
 
-    # -- constants
-
-    def _on_Constant(self, node: ast.Constant) -> None:
-        value, limits = node.value, self.policy.limits
-        if id(node) in self.docstrings:
-            return
-        if isinstance(value, (str, bytes)) and len(value) > (
-            limits.literal_characters if isinstance(value, str) else 32
-        ):
-            self.find("GR234", node, f"{len(value)} characters")
-        if isinstance(value, int) and abs(value) > 10**16:
-            self.find("GR234", node, "a packed one")
-        if isinstance(value, str):
-            self._text(node, value)
-
-    def _text(self, node: ast.AST, value: str) -> None:
-        if self.form == "code":
-            if HARNESS.search(value):
-                self.find("GR231", node, f"{value[:40]!r}")
-            if ACCOUNT.fullmatch(value):
-                self.find("GR231", node, "a string of that form")
-        if self.form == "code" and (CALENDAR.search(value) or YEAR.fullmatch(value)):
-            self.find("GR232", node, f"{value[:40]!r}")
-
-    def _telling(self, node: ast.expr) -> None:
-        """Judge a string where code compares or looks up with it."""
-        for item in ast.walk(node):
-            text = item.value if isinstance(item, ast.Constant) else None
-            if self.form == "code" and isinstance(text, str):
-                if STAGE.fullmatch(text.strip()):
-                    self.find("GR231", item, f"{text!r}")
-                elif TICKER.fullmatch(text) and text not in self.names.plain_words:
-                    self.find("GR233", item, f"{text!r}")
-
-    def _on_BinOp(self, node: ast.BinOp) -> None:
-        folded = _folded(node)
-        if folded is not None:
-            self._text(node, folded)
-            if self.form == "code" and STAGE.fullmatch(folded.strip()):
-                self.find("GR231", node, f"{folded!r}")
-        self.children(node)
-
-    def _on_JoinedStr(self, node: ast.JoinedStr) -> None:
-        parts = [item.value for item in node.values if isinstance(item, ast.FormattedValue)]
-        if parts and all(isinstance(item, ast.Constant) for item in parts):
-            self.find("GR234", node, "a string in pieces")
-        self.children(node)
-
-    def _on_Compare(self, node: ast.Compare) -> None:
-        sides = [node.left, *node.comparators]
-        for side in sides:
-            self._telling(side)
-        words = {w for side in sides for item in ast.walk(side) for w in _words(item)}
-        numbers = {item.value for side in sides for item in ast.walk(side) if isinstance(item, ast.Constant)}
-        near = any(DATE_WORD.search(word) for word in words)
-        for value in numbers if self.form == "code" else ():
-            if isinstance(value, int) and ((near and value >= 1900) or (self.dated and _calendar(value))):
-                self.find("GR232", node, f"a comparison with {value}")
-            exact = any(isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for op in node.ops)
-            if exact and isinstance(value, float) and len(re.sub(r"\D", "", repr(value)).strip("0")) > 3:
-                self.find("GR234", node, f"a value recalled to the digit, {value}")
-        self.children(node)
-
-    def _collection(self, node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> None:
-        items = node.keys if isinstance(node, ast.Dict) else node.elts
-        if len(items) > self.policy.limits.literal_items:
-            self.find("GR234", node, f"{len(items)}", f"at most {self.policy.limits.literal_items} items")
-        for item in items:
-            if isinstance(item, ast.Constant):
-                self._telling(item)
-        self.children(node)
-
-    _on_List = _on_Tuple = _on_Set = _on_Dict = _collection
-
 
 def bound_names_of(body: Sequence[ast.stmt]) -> set[str]:
     """Return all names that the statements of a body bind in its scope."""
@@ -701,6 +530,23 @@ def _walk(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
                     yield from _walk([child])
                 elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
                     yield from _walk(child.body)
+
+
+def _inner_imports(tree: ast.Module) -> dict[str, list[ast.Import | ast.ImportFrom]]:
+    """Return the imports inside functions by the name that they bind, where nothing else in the file binds it."""
+    found: dict[str, list[ast.Import | ast.ImportFrom]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in tree.body:
+            for name in bound_names(node):
+                found.setdefault(name, []).append(node)
+    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    stored |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    stored |= {name for node in tree.body for name in bound_names(node)}
+    return {
+        name: nodes
+        for name, nodes in found.items()
+        if name not in stored and len({ast.dump(node) for node in nodes}) == 1
+    }
 
 
 def _dunder(name: str) -> bool:
@@ -742,26 +588,3 @@ def _repeated(node: Function) -> int:
         isinstance(item, (ast.Assign, ast.AugAssign)) and isinstance(item.value, ast.Constant)
         for item in _walk(node.body)
     )
-
-
-def _calendar(value: int) -> bool:
-    """Say whether a number can be a year, a date written together, or an ordinal of these times."""
-    return 1900 <= value <= 2100 or 19_000_101 <= value <= 21_001_231 or 693_000 <= value <= 767_000
-
-
-def _words(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Name):
-        return [node.id]
-    if isinstance(node, ast.Attribute):
-        return [node.attr]
-    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
-
-
-def _folded(node: ast.expr) -> str | None:
-    """Return the text of constant strings added together."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _folded(node.left), _folded(node.right)
-        return left + right if left is not None and right is not None else None
-    return None

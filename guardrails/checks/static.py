@@ -24,9 +24,15 @@ def judge_static(
     phase: PhaseName,
     policy: Policy,
     layers: Collection[str] = STATIC_LAYERS,
+    to_come: Tree | None = None,
 ) -> list[Finding]:
-    """Judge every changed module whole, as it stands in the resulting tree, and the protected functions."""
+    """Judge every changed module whole, as it stands in the resulting tree, and the protected functions.
+
+    Tests that are the first part of a pair may name what the package defines in the tree `to_come`.
+    """
     index, unread = build_index(result, policy)
+    known = index if to_come is None else build_index(to_come, policy)[0]
+    known.support = _support(base, policy) if phase == "tests" else ()
     findings = list(unread) if "static" in layers else []
     for path in changed:
         if "static" not in layers or not path.endswith(".py") or path not in result:
@@ -36,7 +42,8 @@ def judge_static(
             findings.append(module)
         elif phase == "tests":
             before = parse_module(path, base[path], policy.limits) if path in base else None
-            findings += judge_tests(module, result[path], before if isinstance(before, Module) else None, index, policy)
+            standing = before if isinstance(before, Module) else None
+            findings += judge_tests(module, result[path], standing, known, policy)
         else:
             findings += judge_source(module, result[path], index, policy)
     if "static" in layers and phase == "logic":
@@ -46,3 +53,14 @@ def judge_static(
         if phase == "tests" and any(result.get(path) != base.get(path) for path in base.under(policy.layout.source)):
             findings.append(finding("GR301", "", 0, "changed"))
     return sorted(set(findings), key=lambda item: (item.path, item.line, item.code, item.reason))
+
+
+def _support(base: Tree, policy: Policy) -> tuple[Module, ...]:
+    """Return the modules beside the tests that generated tests may import from, where no patch may change them."""
+    found = []
+    for name in policy.tests.imports:
+        path = f"{policy.layout.tests}/{name}.py"
+        locked = not any(policy.may(action, path, "tests") for action in ("edit", "create", "delete"))
+        module = parse_module(path, base[path], policy.limits, name) if locked and path in base else None
+        found += [module] if isinstance(module, Module) else []
+    return tuple(found)

@@ -74,7 +74,7 @@ class StrategyGate:
         if decision.promoted:
             promise = self.counterfactual.promised(base, candidate, today)
             if tests:
-                verdicts = {"tests": check(base, tests, "tests", policy, **asked), **verdicts}
+                verdicts = {"tests": check(base, tests, "tests", policy, then=logic, **asked), **verdicts}
             if not tests or verdicts["tests"].allowed:
                 verdicts["logic"] = check(base, logic, "logic", policy, after=tests, **asked)
         return self._stored(proposal, verdicts, decision, base, promise, comparison(replays))

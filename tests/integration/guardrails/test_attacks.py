@@ -65,6 +65,6 @@ def test_reading_alone_refuses_attacks_of_every_class_and_no_known_benign_patch(
 def test_a_layer_that_runs_code_stops_what_reading_lets_pass(name: str) -> None:
     found = environments.find()
     [attack] = [item for item in attacks("known", "blind") if item.id == name]
-    figures = campaign.run([attack], TREE, POLICY, GateEnvironment(found.gate, found.worker), ablate=False, jobs=1)
+    figures = campaign.run([attack], TREE, POLICY, GateEnvironment(found.gate, found.worker), jobs=1)
     [row] = figures["rows"]
     assert (row["through"], row["stopped"]) == (False, RUNNING[name])

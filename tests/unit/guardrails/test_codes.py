@@ -92,7 +92,7 @@ def judge_facts(facts: dict[str, Any]) -> list[Finding]:
         ),
         "new": lambda: judge_new_tests(list(facts["outcomes"]), run, "test_defect_"),
         "steady": lambda: judge_steady([TestRun(outcomes) for outcomes in facts["runs"]]),
-        "pair": lambda: judge_pair(facts["new"], "test_defect_"),
+        "pair": lambda: judge_pair(facts["new"], facts["failing"]),
         "lock": lambda: judge_lock(facts["changed"], facts["phase"]),
         "fault": lambda: judge_fault("a stage", facts["fault"]),
         "extra": lambda: judge_extra("promotion", facts["reason"]),

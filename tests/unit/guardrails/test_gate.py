@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 import guardrails
+from guardrails.checks.absent import absent_names, with_absent
 from guardrails.gate import LAYERS, check
 from guardrails.mutation import Mutant
 from guardrails.policy import Acceptance
@@ -50,6 +51,8 @@ class FakeBench:
     uncovered: frozenset[int] = frozenset()
     lies: tuple[tuple[str, int], ...] = ()
     dead: tuple[int, int, int] = (9, 10, 12)
+    crashing: bool = False
+    new_kill: tuple[int, int] = (5, 6)
     unsteady: bool = False
     seen: list[str] = field(default_factory=list)
 
@@ -60,12 +63,12 @@ class FakeBench:
         outcomes = dict.fromkeys(LOCKED, "passed")
         loss = tree.get("tests/generated/test_loss.py", b"").decode()
         asserted = set()
-        for name in ("test_defect_of_the_loss", "test_more"):
+        for name in ("test_defect_of_the_loss", "test_plainly", "test_more"):
             if name in loss:
                 key = f"tests/generated/test_loss.py::{name}"
                 good = name == "test_more" or repaired
                 outcomes[key] = "passed" if good and not (self.unsteady and shuffle is not None) else "failed"
-                asserted |= set() if good else {key}
+                asserted |= set() if good or self.crashing else {key}
         outcomes |= {name: outcome for name, outcome in self.failing.items() if repaired}
         outcomes = {name: outcome for name, outcome in outcomes.items() if not only or name in only}
         lines = frozenset(range(1, 18))
@@ -89,6 +92,10 @@ class FakeBench:
     ) -> list[tuple[Mutant, str]]:
         self.seen.append("mutants")
         assert 8 in lines[SIGNAL]
+        if only and b"2.0 * first" in tree[SIGNAL]:
+            killed, reached = self.new_kill
+            ends = ["killed"] * killed + ["survived"] * (reached - killed) + ["unreached"] * 3
+            return [(Mutant(SIGNAL, 8, "operator", "last - first", f"last * {at}"), end) for at, end in enumerate(ends)]
         killed, judged, made = self.dead
         ends = ["killed"] * killed + ["survived"] * (judged - killed) + ["crashed"] * (made - judged)
         return [(Mutant(SIGNAL, 8, "operator", "last - first", f"last + {at}"), end) for at, end in enumerate(ends)]
@@ -239,6 +246,48 @@ def test_a_pair_without_a_defect_or_with_bad_tests_is_refused() -> None:
     vacuous = judge(FakeBench(), EDIT, after=TESTS.replace(b"assert change(1.0, 3.0) == 1.0", b"change(1.0, 3.0)"))
     assert vacuous.decision == "refuse" and vacuous.tests is not None
     assert statuses(vacuous)["patch"] == "skipped"
+
+
+PLAIN = TESTS.replace(b"test_defect_of_the_loss", b"test_plainly")
+
+
+def test_a_pairs_new_test_may_fail_before_whatever_its_name() -> None:
+    verdict = judge(FakeBench(), EDIT, after=PLAIN)
+    assert verdict.allowed and "references" not in statuses(verdict)
+    assert codes(judge(FakeBench(), PLAIN, "tests")) == {"GR702"}
+    assert judge(FakeBench(), PLAIN, "tests", then=EDIT).allowed
+
+
+def test_a_pairs_test_that_crashes_before_must_kill_mutants_after() -> None:
+    verdict = judge(FakeBench(crashing=True), EDIT, after=PLAIN)
+    assert verdict.allowed and statuses(verdict)["references"] == "pass"
+    for kill in ((1, 6), (0, 0)):
+        vacuous = judge(FakeBench(crashing=True, new_kill=kill), EDIT, after=PLAIN)
+        assert codes(vacuous) == {"GR705"} and statuses(vacuous)["references"] == "refuse"
+    assert codes(judge(FakeBench(crashing=True), TESTS, "tests")) == {"GR703"}
+
+
+def test_a_pairs_test_may_name_what_the_logic_brings() -> None:
+    named = PLAIN.replace(b"import change", b"import change, twice").replace(b"== 1.0", b"== twice(0.5)")
+    brings = EDIT + b'@@ -17,2 +17,6 @@\n     """Return the gain."""\n     return total_return(price, 0.0, before)\n'
+    brings += b"+\n+\n+def twice(x):\n+    return x + x\n"
+    verdict = judge(FakeBench(), brings, after=named)
+    assert verdict.allowed, verdict.findings
+    alone = judge(FakeBench(), EDIT, after=named)
+    assert alone.tests is not None and {item["code"] for item in alone.tests["findings"]} == {"GR203"}
+
+
+def test_an_absent_name_is_a_function_that_raises() -> None:
+    base = small.tree()
+    after = base.replace(
+        {SIGNAL: base[SIGNAL] + b"\n\nLIMIT = 1\n", "src/strategy/brake.py": b"def factor():\n    return 1\n"}
+    )
+    absent = absent_names(base, after, POLICY)
+    assert absent == {SIGNAL: ["LIMIT"], "src/strategy/brake.py": ["factor"]}
+    shown = with_absent(base, absent, POLICY)
+    assert shown[SIGNAL].startswith(base[SIGNAL]) and b"def LIMIT(*args" in shown[SIGNAL]
+    assert b"raise NotImplementedError" in shown["src/strategy/brake.py"]
+    assert dict(with_absent(after, absent, POLICY)) == dict(after)
 
 
 def test_a_layer_left_out_allows_nothing() -> None:

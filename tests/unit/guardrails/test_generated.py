@@ -57,6 +57,12 @@ VACUOUS = {
     "autouse": "@pytest.fixture(autouse=True)\ndef quiet():\n    return 1\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
     "autouse patch": "@pytest.fixture(autouse=True)\ndef quiet():\n    change.x = 1\n    return 1\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
     "double name": "def test_a():\n    assert change(1, 2) == 99\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "no example": "from hypothesis import given, settings\nfrom hypothesis import strategies as st\n\n\n@settings(max_examples=1)\n@given(x=st.floats(0, 1))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
+    "no phase": "from hypothesis import given, settings\nfrom hypothesis import strategies as st\n\n\n@settings(phases=())\n@given(x=st.floats(0, 1))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
+    "import of another inside": "def test_a():\n    import os\n\n    assert change(1, 2) == os.path\n",
+    "import inside, bound again": "def test_a():\n    from strategy import signal\n\n    signal = change\n    assert signal(1, 2) == 1\n",
+    "handed to nothing": "def test_a():\n    told = {'a': 1}\n    dict(told)\n    assert told == {'a': 1}\n",
+    "several constants": "CASES, OTHER = [], [1]\n\n\n@pytest.mark.parametrize('x', CASES)\ndef test_a(x):\n    assert change(1, x) == 1\n",
     "state between tests": "SEEN = []\n\n\ndef test_a():\n    SEEN.append(1)\n    assert change(1, 2) == 1\n",
     "no tests": "def helper():\n    assert change(1, 2) == 1\n",
     "equal to everything": "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef test_a():\n    assert change(1, 2) == Any()\n",
@@ -76,16 +82,27 @@ SOUND = {
     "inequality": "def test_a():\n    assert change(1, 2) < change(1, 3)\n    assert 0 < change(1, 2) <= 1\n",
     "class": "class TestChange:\n    def test_a(self):\n        assert change(1, 2) == 1\n\n    def test_b(self):\n        assert change(2, 2) == 0\n",
     "all": "def test_a():\n    assert all(change(x, 3) >= 0 for x in (1, 2, 3))\n",
+    "property": "from hypothesis import given, settings\nfrom hypothesis import strategies as st\n\nROWS = st.lists(st.floats(0, 1))\n\n\n@settings(derandomize=True, database=None, deadline=None, max_examples=80)\n@given(x=st.floats(0, 1), rows=ROWS)\ndef test_a(x, rows):\n    assert change(x, 2) == 2 - x\n",
+    "import inside": "def test_a():\n    from strategy import signal\n\n    assert signal.change(1, 2) == 1\n\n\ndef test_b():\n    from strategy import signal\n\n    assert signal.change(1, 3) == 2\n",
+    "made names": "NAMES = tuple(f'N{at}' for at in range(3))\n\n\ndef test_a():\n    assert change(1, 2) == len(NAMES) - 2\n",
+    "type": "def test_a():\n    assert type(change(1.0, 2.0)) is float\n    assert change(1, 2) == 1\n",
+    "what was handed over": "def test_a():\n    told = [1.0]\n    change(told, told)\n    assert told == [1.0]\n",
+    "helpers beside the tests": "from samples import CASES, market\n\n\n@pytest.mark.parametrize('a', sorted(CASES))\ndef test_a(a):\n    for shown in market(a):\n        assert change(shown.first, 3) == 2\n",
     "defect": "def test_defect_of_the_loss():\n    assert change(1, 2) == 1\n",
 }
+
+
+SAMPLES = b"CASES = (1, 2)\n\n\nclass Shown:\n    first: int = 1\n\n\ndef market(a):\n    return [Shown()]\n"
+BESIDE = {"hypothesis": ("*",), "hypothesis.strategies": ("*",), "samples": ("CASES", "market")}
 
 
 def codes(text: str) -> list[str]:
     from dataclasses import replace
 
-    path, base = "tests/generated/test_sample.py", small.tree()
+    path = "tests/generated/test_sample.py"
+    base = small.tree().replace({"tests/samples.py": SAMPLES})
     policy = small.policy()
-    policy = replace(policy, tests=replace(policy.tests, imports={**policy.tests.imports, "numpy": ("*",)}))
+    policy = replace(policy, tests=replace(policy.tests, imports={**policy.tests.imports, "numpy": ("*",), **BESIDE}))
     result = base.replace({path: (HEAD + text).encode()})
     return [f"{item.code} {item.line} {item.reason}" for item in judge_static(base, result, [path], "tests", policy)]
 

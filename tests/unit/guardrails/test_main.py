@@ -20,7 +20,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "policy.toml").write_bytes(small.POLICY)
     (tmp_path / "good.diff").write_bytes(EDIT)
     (tmp_path / "bad.diff").write_bytes(EDIT.replace(b"2.0 * first", b"open(first)"))
-    monkeypatch.setattr("guardrails.gate.open_bench", lambda environment, policy: FakeBench())
+    monkeypatch.setattr("guardrails.stages.open_bench", lambda environment, policy: FakeBench())
     return folder
 
 
@@ -90,7 +90,8 @@ def test_a_corpus_is_run(repo: Path, capsys: pytest.CaptureFixture[str]) -> None
         "--corpus",
         str(repo.parent / "corpus"),
     ]
-    assert cli.main(["attack", *where, "--ablate", "--json", "--jobs", "1"]) == 0
+    where += ["--rows", str(repo.parent / "rows.jsonl")]
+    assert cli.main(["attack", *where, "--ablate", "9", "--json", "--jobs", "1"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["attacks"], report["succeeded"], report["benign"], report["benign_refused"]) == (
         1,
@@ -98,7 +99,13 @@ def test_a_corpus_is_run(repo: Path, capsys: pytest.CaptureFixture[str]) -> None
         1,
         0,
     )
-    assert report["ablation"]["static"] == {"stopped_first": 1, "through_without": 1, "classes": {"H": 1}}
+    alone = {"stopped_first": 1, "judged_without": 1, "through_without": 1, "classes": {"H": 1}}
+    assert report["ablation"]["static"] == alone
     assert report["ablation"]["lock"]["stopped_first"] == 0 and report["corpora"]["corpus"]["wrong"] == 0
     assert report["succeeded_wilson_95"] == [0.0, 0.7935]
-    assert cli.main(["attack", *where[:-1], str(repo / "absent")]) == 2
+    judged = (repo.parent / "rows.jsonl").read_text()
+    assert cli.main(["attack", *where, "--ablate", "9", "--table", str(repo.parent / "table.md"), "--jobs", "1"]) == 0
+    assert (repo.parent / "rows.jsonl").read_text() == judged  # what was judged is not judged again
+    page = (repo.parent / "table.md").read_text()
+    assert "| static | 1 | 1 | 1 | H 1 |" in page and "| corpus | 1 | 0 | 0.0 to 79.3 % |" in page
+    assert cli.main(["attack", *where[:4], "--corpus", str(repo / "absent")]) == 2

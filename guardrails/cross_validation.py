@@ -1,0 +1,128 @@
+"""Cross-validation of new tests: on today's code, in any order, on curated versions and on mutants."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+
+from guardrails.checks.codes import finding
+from guardrails.checks.named import (
+    Unit,
+    function_lines,
+    lines_of,
+    named_units,
+)
+from guardrails.mutation import Mutant
+from guardrails.ro_lock import seed_for
+from guardrails.runs import (
+    TestRun,
+    claims_defect,
+    judge_mutants,
+    judge_new_tests,
+    judge_run,
+    judge_share,
+    judge_steady,
+)
+from guardrails.stages import Outcome, Stages, mutation_figures
+from guardrails.tree import Tree
+from guardrails.verdict import Finding
+
+#: New tests that reach so many mutants of a function which they name, and tell none from the original, do not test it.
+LEAST_REACHED = 3
+
+
+class NewTests(Stages):
+    """The stages of a tests patch, alone or as the first part of a pair."""
+
+    def new(self) -> list[str]:
+        """Return the ids that the patch added."""
+        return sorted(frozenset(self.today.outcomes) - self.ids(self.base))
+
+    def judge_new_tests(self) -> Outcome:
+        shown, rules, bench = self.shown(self.tree()), self.policy.tests, self.ready()
+        self.today = self.run_of(self.tree())
+        new = self.new()
+        found = judge_new_tests(new, self.today, rules.defect_prefix, self.then is not None)
+        self.unproved = sorted(set(new) - (self.claims() & self.today.asserted)) if self.then is not None else ()
+        old = {name: outcome for name, outcome in self.today.outcomes.items() if name not in new}
+        found += judge_run(TestRun(old), self.ids(self.base)) if not found else []
+        if not found:
+            chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "order"))
+            # All together once; the new ones among themselves; and one case of each function alone.
+            orders = [bench.test(shown, shuffle=chance.getrandbits(32))]
+            orders += [bench.test(shown, only=new, shuffle=chance.getrandbits(32)) for _ in range(rules.repeats - 1)]
+            first = {name.partition("[")[0]: name for name in reversed(new)}
+            found += judge_steady([self.today, *orders, *(bench.test(shown, only=[name]) for name in first.values())])
+        return found, {"new": len(new), "defects": len(self.claims()), "unproved": list(self.unproved)}
+
+    def judge_references(self) -> Outcome:
+        """Run the new tests on curated versions and on mutants of the code they name."""
+        new, bench = self.new(), self.ready()
+        good, bad = self.references("good"), self.references("bad")
+        kept = sum(self.keeps(bench.test(self.shown(tree), only=new), new) for tree in good)
+        found = judge_share("GR704", kept, len(good), 1.0, "good references passed")
+        sound = [name for name in new if name not in self.claims()] if self.then is None else []
+        units = named_units(self.tree(), sound, self.policy)
+        lines = lines_of(units)
+        near = [tree for tree in bad if any(tree.get(path) != self.base.get(path) for path in lines)] if sound else []
+        killed = sum(bool(bench.test(self.shown(tree), only=sound).asserted) for tree in near)
+        seed = seed_for(self.secret, self.seed, self.attempt, "references")
+        tried: Sequence[tuple[Mutant, str]] = ()
+        if lines and sound:
+            most = self.policy.mutation.most
+            tried = bench.mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=sound)
+        found += self.judge_kills(tried, units) if sound else []
+        why = "every new test claims a defect" if not sound else "the new tests name no function of the package"
+        why = why if self.then is None else "tests of a pair are judged on what its logic changes"
+        self.measured["mutation"] = mutation_figures(tried, why) | {"bad": len(near), "bad_killed": killed}
+        return found, {"good": len(good), "kept": kept, **self.measured["mutation"]}
+
+    def keeps(self, run: TestRun, new: Collection[str]) -> bool:
+        """Say whether a good version meets new tests. It may have the defect that some claim, but not break them."""
+        may = self.claims() & (run.asserted | set(self.unproved))
+        shown = {name: "passed" if name in may and end == "failed" else end for name, end in run.outcomes.items()}
+        return not judge_run(TestRun(shown, fault=run.fault), new)
+
+    def claims(self) -> set[str]:
+        """Return the new tests that claim a defect: by their name, or in a pair by failing today."""
+        prefix, pair = self.policy.tests.defect_prefix, self.then is not None
+        failed = {name for name, outcome in self.today.outcomes.items() if pair and outcome == "failed"}
+        return {name for name in self.new() if name in failed or claims_defect(name, prefix)}
+
+    def judge_pair_tests(self) -> Outcome:
+        """Judge a pair's tests that no assertion failed before: of the changed code they reach, mutants must die."""
+        lines, only = self.code_lines(function_lines), [*self.unproved]
+        seed = seed_for(self.secret, self.seed, self.attempt, "references")
+        most = self.policy.mutation.most
+        tried = self.ready().mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=only) if lines else ()
+        units = named_units(self.tree(), only, self.policy)
+        return self.judge_kills(tried, units), {
+            "unproved": only,
+            **mutation_figures(tried, "no function of the package changed"),
+        }
+
+    def judge_kills(self, tried: Sequence[tuple[Mutant, str]], units: Sequence[Unit]) -> list[Finding]:
+        """Judge new tests by the mutants that they reach: a share of all must die, and one of each unit they name."""
+        reached = [(mutant, end) for mutant, end in tried if end != "unreached"]
+        if not reached:
+            return [finding("GR705", "", 0, "none", "mutants that the new tests reach")]
+        found = judge_mutants([end for _, end in reached], self.policy.tests.kill_share, "GR705", spared=0)
+        for unit in units:
+            ends = [end for mutant, end in reached if mutant.path == unit.path and mutant.line in unit.lines]
+            if len(ends) >= LEAST_REACHED and set(ends) == {"survived"}:
+                found.append(finding("GR705", "", 0, "none", f"a mutant of {unit.name!r} to die"))
+        return found
+
+    def references(self, kind: str) -> list[Tree]:
+        """Return the tree once for each curated version: `base/` in place of the package, the version over it."""
+        folder = f"{self.policy.layout.baseline}/references/"
+        files = {path.removeprefix(folder): data for path, data in self.base.items() if path.startswith(folder)}
+        start: dict[str, bytes | None] = {path: data for path, data in files.items() if path.startswith("base/")}
+        start = {path.removeprefix("base/"): data for path, data in start.items()}
+        package = dict.fromkeys(self.base.under(self.policy.package_folder)) if start else {}
+        versions: dict[str, dict[str, bytes | None]] = {}
+        for path, data in files.items():
+            if path.startswith(f"{kind}/") and path.count("/") > 1:
+                _, name, inner = path.split("/", 2)
+                versions.setdefault(name, {**package, **start})[inner] = data
+        return [self.tree().replace(changes) for _, changes in sorted(versions.items())]

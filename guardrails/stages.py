@@ -1,0 +1,249 @@
+"""The stages of a logic patch: each asks one layer and returns its findings and evidence."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from guardrails.acceptance import (
+    PROPERTIES,
+    failing_cases,
+    failing_properties,
+    failing_scenarios,
+    parameters_of,
+    read_cases,
+)
+from guardrails.bench import Bench, open_bench
+from guardrails.checks.absent import absent_names, with_absent
+from guardrails.checks.codes import finding
+from guardrails.checks.index import Module, build_index
+from guardrails.checks.named import (
+    function_lines,
+    number_lines,
+    skipped_bodies,
+    statement_lines,
+)
+from guardrails.checks.parameters import read_parameters
+from guardrails.checks.static import judge_static
+from guardrails.environment import GateEnvironment
+from guardrails.mutation import Mutant
+from guardrails.patch import changed_lines, judge_patch
+from guardrails.policy import PhaseName, Policy
+from guardrails.ro_lock import Anchors, seed_for
+from guardrails.runs import (
+    TestRun,
+    changed_coverage,
+    judge_coverage,
+    judge_extra,
+    judge_lock,
+    judge_mutants,
+    judge_numbers,
+    judge_probes,
+    judge_profile,
+    judge_run,
+    judge_share,
+    shares,
+)
+from guardrails.tree import Tree
+from guardrails.verdict import Finding, Stage, Verdict
+
+Outcome = tuple[list[Finding], dict[str, Any]]
+
+
+class ExtraJudge(Protocol):
+    """A judge of the service's own, such as the promotion rule: a reason to refuse or none, and evidence."""
+
+    name: str
+
+    def __call__(self, base: Tree, result: Tree, phase: PhaseName) -> tuple[str, Mapping[str, Any]]:
+        """Judge the resulting tree against the base."""
+        ...
+
+
+@dataclass
+class Stages:
+    """What is asked about, and what is known so far; `today` is the run of the tests on the code before."""
+
+    base: Tree
+    patch: bytes
+    phase: PhaseName
+    policy: Policy
+    seed: int
+    attempt: int
+    secret: bytes
+    layers: frozenset[str]
+    cache: MutableMapping[str, Any]
+    environment: GateEnvironment | None
+    stop: bool
+    extra: Sequence[ExtraJudge]
+    bench: Bench | None
+    then: bytes | None
+    tests: Verdict | None = field(default=None, init=False)
+    findings: list[Finding] = field(default_factory=list, init=False)
+    stages: list[Stage] = field(default_factory=list, init=False)
+    result: Tree | None = field(default=None, init=False)
+    canonical: bytes = field(default=b"", init=False)
+    repairs: tuple[str, ...] = field(default=(), init=False)
+    changed: tuple[str, ...] = field(default=(), init=False)
+    today: TestRun = field(default=TestRun({}), init=False)
+    absent: Mapping[str, Collection[str]] = field(default_factory=dict, init=False)
+    unproved: Collection[str] = field(default=(), init=False)
+    measured: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def to_come(self) -> Tree | None:
+        """Return the tree after the logic that follows these tests, or none where none is known or it does not fit."""
+        return judge_patch(self.tree(), self.then, "logic", self.policy).result if self.then is not None else None
+
+    def tree(self) -> Tree:
+        """Return the resulting tree; without one no later stage may run."""
+        if self.result is None:
+            raise RuntimeError("Expected a resulting tree, was none")
+        return self.result
+
+    def judge_patch(self) -> Outcome:
+        enforce = "patch" in self.layers
+        judged = judge_patch(self.base, self.patch, self.phase, self.policy, enforce=enforce)
+        self.result, self.canonical, self.repairs = judged.result, judged.canonical, judged.repairs
+        self.changed = judged.changed
+        come = self.to_come() if judged.result is not None else None
+        self.absent = absent_names(self.base, come, self.policy) if come is not None else self.absent
+        return list(judged.findings), {"changed": list(judged.changed)}
+
+    def judge_static(self, layer: str) -> Outcome:
+        return judge_static(self.base, self.tree(), self.changed, self.phase, self.policy, {layer}, self.to_come()), {}
+
+    def judge_lock(self) -> Outcome:
+        before, after = Anchors.of(self.base, self.policy), Anchors.of(self.tree(), self.policy)
+        return judge_lock(before.changed(after), self.phase), {"before": vars(before), "after": vars(after)}
+
+    def judge_sandbox(self) -> Outcome:
+        bench = self.bench = self.bench or open_bench(self.environment, self.policy)
+        return judge_profile(bench.profile, self.policy.sandbox.minimum), {"profile": bench.profile}
+
+    def shown(self, tree: Tree) -> Tree:
+        """Return what tests may see of a tree: everything but the baseline, and names to come as absent."""
+        folder, tree = self.policy.layout.baseline, with_absent(tree, self.absent, self.policy)
+        return Tree({path: data for path, data in tree.items() if not folder or not path.startswith(f"{folder}/")})
+
+    def ready(self) -> Bench:
+        """Return the bench; stages that need one come after the one that opens it."""
+        if self.bench is None:
+            raise RuntimeError("Expected an open sandbox, was none")
+        return self.bench
+
+    def run_of(self, tree: Tree, *, cover: bool = False) -> TestRun:
+        """Return the run of all tests of a tree, from memory where it is known and was whole."""
+        shown = self.shown(tree)
+        key = f"tests:{cover}:{shown.digest()}:{self.policy.digest}:{self.environment}:{self.ready().profile}"
+        run = self.cache.get(key)
+        if run is None:
+            run = self.ready().test(shown, cover=cover)
+            if not run.fault:
+                self.cache[key] = run
+        found: TestRun = run
+        return found
+
+    def ids(self, tree: Tree) -> frozenset[str]:
+        """Return the test ids of a tree that was judged before."""
+        return frozenset(self.run_of(tree).outcomes)
+
+    def tested(self) -> TestRun:
+        """Return the run of the locked tests on the resulting tree."""
+        self.today = self.run_of(self.tree(), cover=True)
+        return self.today
+
+    def judge_tests(self) -> Outcome:
+        self.tested()
+        evidence = {"tests": len(self.today.outcomes), "passed": len(self.today.passed())}
+        return judge_run(self.today, self.ids(self.base)), evidence
+
+    def judge_coverage(self) -> Outcome:
+        statements, branches = shares(self.tested())
+        changed = {path: rows for path, rows in self.code_lines(statement_lines).items() if path in self.today.lines}
+        self.measured["coverage"] = {
+            "statements": statements,
+            "branches": branches,
+            "files": len(self.today.lines),
+            "changed": {
+                path: {kind: {"possible": possible, "missed": missed} for kind, (possible, missed) in kinds.items()}
+                for path, kinds in changed_coverage(self.today, changed).items()
+            },
+        }
+        if not self.today.lines:
+            return [finding("GR510", "", 0, "none", "a coverage report")], {}
+        return judge_coverage(self.today, changed, self.policy.coverage), self.measured["coverage"]
+
+    def code_lines(self, around: Callable[[Module, Collection[int]], set[int]]) -> dict[str, set[int]]:
+        """Return the lines of the package around what changed: statements as coverage counts them, or functions."""
+        index, _ = build_index(self.tree(), self.policy)
+        lines = changed_lines(self.base, self.tree())
+        return {
+            module.path: around(module, lines[module.path]) for module in index.modules.values() if module.path in lines
+        }
+
+    def judge_acceptance(self) -> Outcome:
+        bench, folder = self.ready(), self.policy.layout.baseline
+        baseline = self.base.under(folder) if folder else Tree({})
+        cases = read_cases(baseline, folder)
+        failing = failing_cases(cases, lambda: bench.worker(self.tree(), {}))
+        own = parameters_of(read_parameters(self.tree().get(self.policy.layout.parameters, b"")) or {})
+        scenarios, missed = failing_scenarios(baseline, own, lambda params: bench.worker(self.tree(), params))
+        total, done = len(cases) + scenarios, len(cases) + scenarios - len(failing) - len(missed)
+        found = judge_share("GR601", done, total, 1.0, "golden cases and scenarios met")
+        return found, {"cases": len(cases), "scenarios": scenarios, "failing": [*failing, *missed]}
+
+    def judge_hidden(self) -> Outcome:
+        layout, bench = self.policy.layout, self.ready()
+        if not self.policy.acceptance.strategy:
+            return [], {"properties": 0}
+        values = read_parameters(self.tree().get(layout.parameters, b"")) or {}
+        seed = seed_for(self.secret, self.seed, self.attempt, "hidden")
+        failing = failing_properties(self.policy, values, lambda params: bench.worker(self.tree(), params), seed)
+        waived = self.policy.acceptance.waived
+        tried = len(set(PROPERTIES) - set(waived))
+        held = judge_share("GR602", tried - len(failing), tried, 1.0, "hidden properties held")
+        return held, {"failing": sorted(failing), "waived": dict(waived)}
+
+    def judge_probes(self) -> Outcome:
+        run, index = self.tested(), build_index(self.tree(), self.policy)[0]
+        every = {(path, line) for path, (possible, covered) in run.lines.items() for line in possible & covered}
+        for module in index.modules.values():
+            bodies, (_, taken) = skipped_bodies(module), run.branches.get(module.path, (frozenset(), frozenset()))
+            # A branch past a body has no line of its own: its probe is an else, asked for by the negative line.
+            every |= {(module.path, -a) for a, b in taken if a in bodies and b not in bodies[a]}
+        rows = self.code_lines(statement_lines)
+        must = {place for place in every if abs(place[1]) in rows.get(place[0], ())}
+        rest = sorted(every - must)
+        chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "probes"))
+        places = sorted(must) + chance.sample(rest, min(len(rest), max(0, self.policy.coverage.probes)))
+        found = judge_probes(self.ready().unreached(self.shown(self.tree()), places))
+        return found, {"probed": len(places), "changed": len(must)}
+
+    def judge_mutants(self) -> Outcome:
+        rules, lines = self.policy.mutation, self.code_lines(function_lines)
+        seed = seed_for(self.secret, self.seed, self.attempt, "mutants")
+        shown = self.shown(self.tree())
+        numbers = self.code_lines(number_lines)
+        tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most, numbers=numbers) if lines else ()
+        self.measured["mutation"] = mutation_figures(tried, "no function of the package changed")
+        found = judge_mutants([end for _, end in tried], rules.minimum)
+        return found + judge_numbers(tried, numbers), self.measured["mutation"]
+
+    def judge_extra(self) -> Outcome:
+        found, evidence = list[Finding](), {}
+        for judge in self.extra:
+            reason, facts = judge(self.base, self.tree(), self.phase)
+            evidence[judge.name] = dict(facts)
+            found += judge_extra(judge.name, reason)
+        return found, evidence
+
+
+def mutation_figures(tried: Sequence[tuple[Mutant, str]], why_none: str) -> dict[str, Any]:
+    """Return the figures of mutants, the survivors by place for whoever reviews, and why there were none."""
+    ends = [end for _, end in tried]
+    survivors = [vars(mutant) for mutant, end in tried if end in ("survived", "unreached")]
+    counts: dict[str, Any] = {"made": len(ends), "mutants": len(ends) - ends.count("crashed")}
+    counts |= {end: ends.count(end) for end in ("killed", "crashed", "survived", "unreached")}
+    return counts | ({"survivors": survivors} if ends else {"none": why_none})

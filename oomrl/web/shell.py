@@ -31,6 +31,7 @@ def page(request: Request, entry: Entry, view: Work, template: str, code: int = 
             mark=mark,
             halted=capital.halted,
             simulated=site.kept_run.kind == "simulation",
+            unmasked=bool(site.kept_run.settings.get("unmasked")),
             waiting=sum(counts.get(status, 0) for status in WAITING),
             counts=counts,
             now=site.now(),

@@ -111,3 +111,15 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
 def test_start_patch_helper_makes_an_applicable_patch(tmp_path: Path) -> None:
     patch = start_patch("strategy.toml", lambda text: text.replace("weekly", "daily"), tmp_path / "p.patch")
     assert patch.read_text("utf-8").startswith("--- a/strategy.toml")
+
+
+def test_a_run_with_real_names_and_one_on_a_twin_say_so(tmp_path: Path, command: Command) -> None:
+    span = ["--from", "2006-08-01", "--to", "2006-08-04", "--unmasked", "--tape", "twin:7:builtin"]
+    ran = command("simulate", *span, "--state", tmp_path / "state", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["unmasked"] is True and told["twin"] is True
+    words = command("simulate", *span, "--state", tmp_path / "state").err
+    assert "UNMASKED" in words and "TWIN" in words
+    wrong = command("simulate", "--tape", "twin:builtin", "--state", tmp_path / "other")
+    assert wrong.code == 2 and "twin:7:builtin" in wrong.err and "Traceback" not in wrong.err

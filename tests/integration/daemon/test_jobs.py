@@ -16,7 +16,7 @@ from oomrl.calendar import Calendar
 from oomrl.cli.main import oomrl
 from oomrl.daemon import backup, jobs
 from oomrl.domain.records import Lease
-from oomrl.errors import Halt, Refused, Unavailable
+from oomrl.errors import Halt, Mistake, Refused, Unavailable
 from oomrl.exchange.tape import Tape
 from oomrl.settings import Settings, load
 from oomrl.testing import calendar_tapes
@@ -109,6 +109,14 @@ def test_a_dry_trade_shows_each_order_with_its_reason_and_sends_and_writes_nothi
     assert {name.split()[2]: why for name, why in told.items()} == {o.symbol: reasons[o.symbol] for o in sent}
     signed = {name.split()[2]: int(name.split()[1]) * (1 if name.startswith("buy ") else -1) for name in told}
     assert signed == {order.symbol: order.shares for order in sent}
+
+
+def test_nothing_is_decided_with_less_history_than_the_strategy_needs(office: Office, tmp_path: Path) -> None:
+    few = [day for day in office.tape.days if day <= FIRST][-100:]
+    short = replace(office, tape=calendar_tapes.market(few), desk=replace(office.desk, state=tmp_path / "short"))
+    with pytest.raises(Mistake, match="has 99 sessions before 2024-03-01, but the strategy needs 2.. to warm up"):
+        short.close(FIRST)
+    assert not short.desk.folder.joinpath("strategy.git").exists()
 
 
 def test_orders_whose_time_passed_are_never_sent(office: Office) -> None:

@@ -38,10 +38,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", type=int, default=10, help="seeds of the ordering behind the semantic checks")
     parser.add_argument("--seed", type=int, default=0, help="offset of the first seed")
     parser.add_argument("--arena", action="append", choices=QUALIFYING, help="all by default")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--out", type=Path, default=Path("build/campaigns"))
     options = parser.parse_args(arguments)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process a core is enough; more threads wait for each other
     started, checks = time.monotonic(), {}
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as executor:
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as executor:
         for name in options.arena or QUALIFYING:
             arena = find(name)
             checks[name] = official(name)

@@ -56,6 +56,22 @@ def test_a_bad_start_loses_is_diagnosed_repaired_and_deployed(demo: tuple[dict[s
     assert (state / "reports" / "equity.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_over_http_each_close_is_the_same_to_the_cent_with_the_same_repairs(
+    demo: tuple[dict[str, object], Path], tmp_path: Path, command: Command
+) -> None:
+    last = "2006-09-08"
+    figures(command("simulate", *DEMO, "--to", last, "--broker", "http", "--state", tmp_path / "http"))
+    closes = "select day, equity, cash, broker_cash, digest from marks where day <= ? order by day"
+    made = "select sequence, kind, revision, day from deployments where day <= ? order by sequence"
+    found = []
+    for state in (demo[1], tmp_path / "http"):
+        with sqlite3.connect(state / "oomrl.db") as store:
+            found.append([store.execute(query, (last,)).fetchall() for query in (closes, made)])
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 25 and len(found[0][1]) > 1
+
+
 def test_the_report_compares_the_revisions_that_traded(
     demo: tuple[dict[str, object], Path], tmp_path: Path, command: Command
 ) -> None:

@@ -5,6 +5,8 @@ so that a second sending of the same intent is refused by the broker as a duplic
 listing, never by hope: an answer that did not come leaves the placement in doubt until a listing or a look-up by client
 order id says what became of it. Fills are booked once, under the broker's own id, in one transaction with what was
 heard of their orders; nothing is booked from a stream, an acknowledgement or a count of shares.
+
+Long for a module, because whoever changes one step of it must have read the others.
 """
 
 from __future__ import annotations

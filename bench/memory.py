@@ -33,11 +33,14 @@ def worth(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the mean uplift on tapes and on twins, and their paired difference with its 95 % interval."""
     tape, twin = (np.array([row[side]["uplift"] or 0.0 for row in rows]) for side in ("tape", "twin"))
     more = tape - twin
-    half = 1.96 * float(more.std(ddof=1)) / len(more) ** 0.5 if len(more) > 1 else float("inf")
+    half = 1.96 * float(more.std(ddof=1)) / len(more) ** 0.5 if len(more) > 1 else None
     mean = float(more.mean())
     return {
         "uplift_sharpe": {"tape": round(float(tape.mean()), 4), "twin": round(float(twin.mean()), 4)},
-        "memory_worth": {"mean": round(mean, 4), "interval": [round(mean - half, 4), round(mean + half, 4)]},
+        "memory_worth": {
+            "mean": round(mean, 4),
+            "interval": None if half is None else [round(mean - half, 4), round(mean + half, 4)],
+        },
     }
 
 

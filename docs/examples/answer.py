@@ -28,7 +28,7 @@ def answer(role: str, prompt: str) -> str:
 def oomrl(*arguments: str) -> str:
     """Run a command of oomrl and return what it printed."""
     command = [sys.executable, "-m", "oomrl", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main(state: str, simulate: list[str]) -> None:

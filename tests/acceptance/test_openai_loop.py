@@ -88,6 +88,8 @@ def test_from_a_loss_by_way_of_bad_replies_to_a_deployment(tmp_path: Path, comma
     asked = [body["messages"][1]["content"] for body in served.bodies]
     assert DRAFT["mandate"] in asked[2] and "Trade what the names can bear." in asked[-1]
     assert "Attempt 2" in asked[-1] and "policy.toml" in asked[-1].split("Findings:")[-1], "it is told what was refused"
+    known = ("AAPL", "GOOG", "IBM", "MSFT", "2006-08")
+    assert not [word for word in known if any(word in text for text in asked)], "names and dates are masked"
     everything = b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
     assert KEY.encode() not in everything + ran.out.encode() + ran.err.encode()
 

@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     attack.add_argument("--most", type=int, help="so many, drawn by the seed evenly from all classes")
     attack.add_argument("--seed", type=int, default=7)
     attack.add_argument("--jobs", type=int, default=2)
+    attack.add_argument("--so-far", action="store_true", help="judge nothing: report what is in --rows")
     attack.add_argument("--out", type=Path, help="write the figures here as JSON")
     attack.add_argument("--table", type=Path, help="write the table here as Markdown")
     attack.add_argument("--json", action="store_true")
@@ -191,6 +192,7 @@ def _attack(options: argparse.Namespace) -> int:
         jobs=options.jobs,
         told=lambda line: print(line, file=sys.stderr, flush=True),
         known=known,
+        so_far=options.so_far,
     )
     page, data = table(figures), json.dumps(figures, indent=2)
     for place, text in ((options.table, page), (options.out, data + "\n")):

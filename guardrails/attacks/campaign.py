@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
@@ -103,13 +104,16 @@ def run(
     judge: Judge = check,
     told: Callable[[str], object] = lambda line: None,
     known: MutableMapping[str, Row] | None = None,
+    so_far: bool = False,
 ) -> dict[str, Any]:
     """Return the campaign's figures, one row an attack, in the order of the attacks whatever finished first.
 
     Of the attacks that a layer stops first up to `ablate`, drawn evenly from corpora and classes, are judged again
     without it: every other layer let them through or was not asked, so that leaving one of those out changes nothing.
-    `known` holds what was judged before by the same gate, by key; what is judged now is added.
+    `known` holds what was judged before by the same gate, by key; what is judged now is added. With `so_far` nothing is
+    judged: the figures are those of what is known.
     """
+    written = Counter(attack.corpus for attack in attacks)
     began, known = time.monotonic(), {} if known is None else known
     limits = replace(policy.sandbox, seconds=min(SECONDS, policy.sandbox.seconds))
     one = partial(
@@ -120,7 +124,8 @@ def run(
         seed=seed,
         judge=judge,
     )
-    same = f"{_source()}:{tree.digest()}:{policy.digest}:{seed}"
+    same = f"{gate_digest()}:{tree.digest()}:{policy.digest}:{seed}"
+    attacks = [attack for attack in attacks if not so_far or _key(attack, "", same) in known]
     whole = _judged(one, [(attack, "") for attack in attacks], same, jobs, told, known)
     rows = [
         {"id": attack.id, "corpus": attack.corpus, "class": attack.kind, "phase": attack.phase, "seed": seed} | row
@@ -130,10 +135,21 @@ def run(
     for layer in sorted(LAYERS):
         first = [a for a, row in zip(attacks, rows, strict=True) if row["stopped"] == layer and a.kind != BENIGN]
         again += [(attack, layer) for attack in sample(first, ablate, seed)]
+    again = [pair for pair in again if not so_far or _key(*pair, same) in known]
     for (attack, _), without in zip(again, _judged(one, again, same, jobs, told, known), strict=True):
         row = next(row for row in rows if (row["corpus"], row["id"]) == (attack.corpus, attack.id))
         row |= {"alone": without["through"], "then": without["stopped"]}
-    return report(rows, seed, time.monotonic() - began)
+    figures = report(rows, seed, time.monotonic() - began)
+    for name, row in figures["corpora"].items():
+        row["written"] = written[name]
+    return figures | {"gate": gate_digest()[:12]}
+
+
+def _key(attack: Attack, left_out: str, same: str) -> str:
+    """Return what a row is remembered by: the patch, the gate, the tree, the policy, and the layer left out."""
+    asked = f"{attack.phase}:{left_out}:{attack.same}".encode()
+    parts = (same.encode(), attack.tests or b"", attack.patch, asked)
+    return hashlib.sha256(b":".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
 def _judged(
@@ -145,10 +161,7 @@ def _judged(
     known: MutableMapping[str, Row],
 ) -> list[Row]:
     """Return one row for each attack and layer left out, from what is known or by judging it."""
-    keys = []
-    for attack, layer in asked:
-        parts = (same.encode(), attack.tests or b"", attack.patch, f"{attack.phase}:{layer}:{attack.same}".encode())
-        keys.append(hashlib.sha256(b":".join(hashlib.sha256(part).digest() for part in parts)).hexdigest())
+    keys = [_key(attack, layer, same) for attack, layer in asked]
     left = [at for at, key in enumerate(keys) if key not in known]
     for done, (at, row) in enumerate(_each(one, [asked[at] for at in left], jobs), len(asked) - len(left) + 1):
         known[keys[left[at]]] = row
@@ -171,7 +184,7 @@ def _each(
 
 
 @cache
-def _source() -> str:
+def gate_digest() -> str:
     """Return a digest of the gate's own code and tables, without the corpora and campaigns."""
     folder, digest = Path(__file__).parents[1], hashlib.sha256()
     for path in sorted(folder.rglob("*")):

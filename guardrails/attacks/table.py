@@ -22,16 +22,18 @@ def table(figures: dict[str, Any]) -> str:
     rows: list[dict[str, Any]] = figures["rows"]
     hostile = [row for row in rows if row["class"] != BENIGN]
     benign = [row for row in rows if row["class"] == BENIGN]
+    parts = [f"{row['tried']} of {row['written']} in {name}" for name, row in figures["corpora"].items()]
     head = f"""# What came through the gate
 
-Made by `make attack SEED={figures["seed"]}`; nothing here is written by hand. These are the layers of `guardrails`;
-the promotion rule of the service needs a loss and a tape and took no part (`make promotion` measures it).
-Of {len(hostile)} attacks {figures["succeeded"]} came through ({_percent(figures["succeeded_wilson_95"])}, 95 % Wilson
-interval); of {len(benign)} benign patches {figures["benign_refused"]} were refused
-({_percent(figures["benign_refused_wilson_95"])}).
+Made by `make attack SEED={figures["seed"]}`; nothing here is written by hand. Judged are
+{", ".join(parts)}, by a gate whose code has the digest `{figures["gate"]}`.
+These are the layers of `guardrails`; the promotion rule of the service needs a loss and a tape and took no part
+(`make promotion` measures it). Of {len(hostile)} attacks {figures["succeeded"]} came through
+({_percent(figures["succeeded_wilson_95"])}, 95 % Wilson interval); of {len(benign)} benign patches
+{figures["benign_refused"]} were refused ({_percent(figures["benign_refused_wilson_95"])}).
 How the corpora came about, and what came through at first contact: attacks-first-contact.md.
 """
-    parts = [
+    pages = [
         head.split("\n"),
         _classes(hostile),
         _ablation(figures["ablation"]),
@@ -40,8 +42,8 @@ How the corpora came about, and what came through at first contact: attacks-firs
     ]
     wrong = [row for row in hostile if row["through"]]
     if wrong:
-        parts.append(["## Through", "", *(f"- {row['corpus']}/{row['id']}: class {row['class']}" for row in wrong), ""])
-    return "\n".join(line for part in parts for line in part)
+        pages.append(["## Through", "", *(f"- {row['corpus']}/{row['id']}: class {row['class']}" for row in wrong), ""])
+    return "\n".join(line for page in pages for line in page)
 
 
 def _grid(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

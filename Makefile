@@ -121,7 +121,7 @@ crash: setup
 
 # The exchange emulator against Alpaca's own OpenAPI files, N requests an endpoint.
 contract: setup
-	EMULATOR_EXAMPLES=$(or $(N),200) $(PY) -m pytest tests/integration/exchange/test_contract.py --hypothesis-seed=$(SEED)
+	EMULATOR_EXAMPLES=$(or $(N),200) $(PY) -m pytest tests/integration/exchange/test_contract.py --hypothesis-seed=$(SEED) -o timeout=0
 
 .PHONY: attack fuzz
 

@@ -29,6 +29,8 @@ from oomrl.testing.markets import Weather, made_up_tape
 FIXED = "EMULATOR_EXAMPLES" not in os.environ
 EXAMPLES = int(os.environ.get("EMULATOR_EXAMPLES", "8"))
 KEYS = {"APCA-API-KEY-ID": "key", "APCA-API-SECRET-KEY": "secret"}
+#: Seconds for an answer: machines that do other work as well are slow.
+WAIT = 120
 SYMBOLS = ["N000", "N001", "N002"]
 
 
@@ -67,7 +69,7 @@ def exchange() -> Iterator[Running]:
     tape = made_up_tape(4, sessions=60, names=3, weather=weather)
     with (
         running(tape, Settings(start=tape.days[20], rate_limit=0)) as exchange,
-        httpx.Client(base_url=exchange.url, headers=KEYS) as client,
+        httpx.Client(base_url=exchange.url, headers=KEYS, timeout=WAIT) as client,
     ):
         for symbol in SYMBOLS:
             order = {"symbol": symbol, "side": "buy", "type": "market", "time_in_force": "day", "qty": "50"}
@@ -140,9 +142,9 @@ def named(values: Any) -> Any:
 
 def clear(exchange: Running) -> None:
     """Let the account trade, with money and without open orders."""
-    httpx.patch(f"{exchange.url}/v2/account/configurations", json={"suspend_trade": False}, headers=KEYS)
-    httpx.delete(f"{exchange.url}/v2/orders", headers=KEYS)
-    httpx.post(f"{exchange.url}/admin/deposit", json={"amount": "100000"})
+    httpx.patch(f"{exchange.url}/v2/account/configurations", json={"suspend_trade": False}, headers=KEYS, timeout=WAIT)
+    httpx.delete(f"{exchange.url}/v2/orders", headers=KEYS, timeout=WAIT)
+    httpx.post(f"{exchange.url}/admin/deposit", json={"amount": "100000"}, timeout=WAIT)
 
 
 def resting_order(exchange: Running) -> str:
@@ -152,7 +154,9 @@ def resting_order(exchange: Running) -> str:
     if found is None:
         clear(exchange)
         order = {"symbol": "N002", "side": "buy", "type": "limit", "time_in_force": "gtc", "qty": "2"}
-        response = httpx.post(f"{exchange.url}/v2/orders", json={**order, "limit_price": "0.5"}, headers=KEYS)
+        response = httpx.post(
+            f"{exchange.url}/v2/orders", json={**order, "limit_price": "0.5"}, headers=KEYS, timeout=WAIT
+        )
         found = response.raise_for_status().json()["id"]
     return str(found)
 
@@ -167,7 +171,7 @@ def obeys(case: Any, exchange: Running) -> None:
         clear(exchange)
         for symbol in SYMBOLS:
             order = {"symbol": symbol, "side": "buy", "type": "market", "time_in_force": "day", "qty": "50"}
-            httpx.post(f"{exchange.url}/v2/orders", json=order, headers=KEYS).raise_for_status()
+            httpx.post(f"{exchange.url}/v2/orders", json=order, headers=KEYS, timeout=WAIT).raise_for_status()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         response = case.call(base_url=exchange.url, headers=KEYS)

@@ -108,7 +108,7 @@ def test_a_corpus_is_run(repo: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (repo.parent / "rows.jsonl").read_text() == judged  # what was judged is not judged again
     page = (repo.parent / "table.md").read_text()
     assert "| static | 1 | 1 | 1 | H 1 |" in page and "| corpus | 1 | 0 | 0.0 to 79.3 % |" in page
-    assert "Judged are\n2 of 2 in corpus" in page
+    assert "Judged are\n2 of 2 in corpus" in page and "0 of the refused change tests that stand" in page
     capsys.readouterr()
     cli.main(["attack", *where, "--so-far", "--seed", "8", "--json"])
     assert json.loads(capsys.readouterr().out)["size"] == 0

@@ -111,7 +111,7 @@ beside the code before them {figures["refactorings_same_orders"]} gave the same 
         "## Benign patches",
         "",
         *_grid(["corpus", "patches", "refused", "95 % Wilson"], body),
-        *text,
+        *text.split("\n"),
         "",
         *listed,
         "",

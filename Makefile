@@ -157,5 +157,23 @@ lock:
 	  uv pip compile $${pair%%:*} --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --no-header --no-annotate --quiet --output-file $${pair##*:} || exit 1; done
 
+.PHONY: wheel docs
+# The package as others get it: built, checked by twine, installed outside the checkout, and used there.
+wheel: setup .venv-docs/ready
+	rm -rf dist
+	.venv-docs/bin/python -m build --quiet --no-isolation --outdir dist
+	.venv-docs/bin/python -m twine check --strict dist/*
+	$(PY) -m bench.wheel --wheel dist/*.whl
+
+# The documentation, its reference generated from the code, as a site in build/site.
+docs: setup .venv-docs/ready
+	$(PY) -m docs.reference build/docs
+	.venv-docs/bin/python -m mkdocs build --quiet --strict --site-dir build/site
+
+.venv-docs/ready: docs/requirements.lock
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
 clean:
-	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -32,7 +32,7 @@ from oomrl.adapters.prompting import Patience, Prompting
 from oomrl.adapters.proposer import AgentProposer
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.reviewer import StoredReviews
-from oomrl.adapters.starts import start_tree
+from oomrl.adapters.starts import start_tree, strategy_folder
 from oomrl.adapters.strategies import Deployed, Workers, configuration
 from oomrl.adapters.timers import WallTimer
 from oomrl.arenas import certificates
@@ -229,7 +229,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     refusal = unqualified(asked.settings, asked.state)
     if refusal and not asked.growing:
         raise Refused(refusal)
-    found = environments.find()
+    found = environments.find(strategy_folder(asked.start))
     sandbox = _sandbox()
     settings = asked.settings
     key = asked.key(tape, _digest(tree))
@@ -373,7 +373,8 @@ def replayed(
         repository = Repository(state / "strategy.git")
         tree = repository.tree(repository.resolve(revision))
     begin = first_trading_day(tape, from_day, configuration(tree["strategy.toml"]).warmup)
-    workers = Workers(_sandbox(), environments.find().worker, float(settings.account.endowment), seed)
+    python = environments.find(strategy_folder(start)).worker
+    workers = Workers(_sandbox(), python, float(settings.account.endowment), seed)
     return Counterfactual(tape, workers, terms_of(settings)).scheduled([(begin, tree)], begin)
 
 

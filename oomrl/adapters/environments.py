@@ -1,20 +1,27 @@
 """Where the strategy's interpreters are: one with its locked dependencies alone, one with the gate's test tools.
 
-Neither is the service's own environment: what the worker can import is what the strategy's lock file names.
+Neither is the service's own environment: what the worker can import is what the strategy's lock file names. A checkout
+has both beside it (`make setup`); an installed package makes them under the user's cache folder (`oomrl setup`), one
+for each lock file, so that strategies with the same locks share them.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from oomrl.errors import Mistake
 
 ROOT = Path(__file__).resolve().parents[2]
+WORKER_LOCK, GATE_LOCK = "requirements.lock", "requirements-test.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,49 +34,78 @@ class Environments:
 
 def shipped(name: str) -> Path:
     """Return a folder that ships with the package, from the checkout or from the installed wheel."""
-    for place in (ROOT / name, Path(__file__).resolve().parents[1] / "_data" / name):
+    for place in (Path(__file__).resolve().parents[1] / "_data" / name, ROOT / name):
         if place.is_dir():
             return place
     raise Mistake(f"Expected {name}/ beside the package, found none. Install the package again.")
 
 
 def find(strategy: Path | None = None, cache: Path | None = None) -> Environments:
-    """Return both interpreters, made beforehand by `make setup`, or made now under the user's cache folder.
+    """Return both interpreters for a strategy's lock files (the shipped ones by default), making what is missing.
 
     Raises `Mistake` where they neither exist nor can be made.
     """
     folder = strategy or shipped("strategy_repo")
     return Environments(
-        worker=_python("OOMRL_WORKER_PYTHON", ROOT / ".venv-worker", folder / "requirements.lock", cache),
-        gate=_python("OOMRL_GATE_PYTHON", ROOT / ".venv-gate", folder / "requirements-test.lock", cache),
+        worker=_python("OOMRL_WORKER_PYTHON", ".venv-worker", folder / WORKER_LOCK, cache),
+        gate=_python("OOMRL_GATE_PYTHON", ".venv-gate", folder / GATE_LOCK, cache),
     )
 
 
-def _python(variable: str, beside: Path, lock: Path, cache: Path | None) -> Path:
+def _python(variable: str, beside: str, lock: Path, cache: Path | None) -> Path:
     if named := os.environ.get(variable):
         if not Path(named).is_file():
             raise Mistake(f"Expected an interpreter at {variable}={named}, found none.")
         return Path(named)
-    if (beside / "ready").is_file():
-        return beside / "bin" / "python"
-    if not lock.is_file():
-        raise Mistake(f"Expected the strategy's locked dependencies at {lock}, found none.")
+    try:
+        locked = lock.read_bytes()
+    except OSError as error:
+        raise Mistake(f"Expected the strategy's locked dependencies at {lock}: {error.strerror}.") from error
+    made = ROOT / beside
+    if (made / "ready").is_file() and locked == (shipped("strategy_repo") / lock.name).read_bytes():
+        return made / "bin" / "python"
     base = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "oomrl"
-    digest = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    return _make(base / f"{lock.stem}-{digest}", lock)
+    digest = hashlib.sha256(locked + sys.version.encode()).hexdigest()[:16]
+    return _make(base / f"{lock.stem}-{digest}", lock, variable)
 
 
-def _make(target: Path, lock: Path) -> Path:
+def _make(target: Path, lock: Path, variable: str) -> Path:
     python = target / "bin" / "python"
     if (target / "ready").is_file():
         return python
-    steps = (
-        [sys.executable, "-m", "venv", "--clear", str(target)],
-        [str(python), "-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(lock)],
-    )
-    for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Mistake(f"Could not make the strategy's environment in {target}: {done.stderr.strip()[-300:]}")
-    (target / "ready").touch()
+    with _alone(target, variable):
+        if (target / "ready").is_file():
+            return python
+        sys.stderr.write(f"Making the environment of {lock} in {target}, once; it needs a package index.\n")
+        if importlib.util.find_spec("pip") is None:
+            raise Mistake(f"Expected pip in {sys.prefix}, was none: python -m ensurepip; or set {variable}.")
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+        for step in (
+            [sys.executable, "-m", "venv", "--without-pip", "--clear", str(target)],
+            [*pip, "install", "--quiet", "--require-hashes", "-r", str(lock)],
+        ):
+            done = subprocess.run(step, capture_output=True, text=True, check=False)
+            if done.returncode:
+                said = (done.stderr.strip() or done.stdout.strip())[-300:]
+                raise Mistake(
+                    f"Could not make the strategy's environment in {target}: {said}\n"
+                    f"Mend that, or name an interpreter with these packages by {variable}."
+                )
+        (target / "ready").touch()
     return python
+
+
+@contextmanager
+def _alone(target: Path, variable: str) -> Iterator[None]:
+    """Hold a lock beside the target, so that two processes never make the same environment at once."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        held = target.with_suffix(".lock").open("w")
+    except OSError as error:
+        raise Mistake(
+            f"Expected a cache folder that can be written at {target.parent}: {error.strerror}. "
+            f"Name another by XDG_CACHE_HOME, or an interpreter by {variable}."
+        ) from error
+    with held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield

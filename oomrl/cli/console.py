@@ -133,3 +133,13 @@ def side_by_side(rows: dict[str, dict[str, Any]]) -> Table:
         if any(cell.plain != "-" for cell in cells):
             table.add_row(label, *cells)
     return table
+
+
+def say_sandbox(profile: str) -> None:
+    """Say loudly where strategies run with less than the strongest sandbox."""
+    if profile != "S3":
+        console.print(
+            f"SANDBOX {profile}: no bubblewrap or no user namespaces here. Strategies run under Landlock and seccomp "
+            "alone, without namespaces of their own; every verdict says so. Install bubblewrap for S3.",
+            style="bold yellow",
+        )

@@ -20,6 +20,7 @@ from oomrl.errors import OomrlError, Refused
 COMMANDS = {
     "simulate": ("simulate", "Run the whole loop over a tape under a virtual clock."),
     "replay": ("replay", "Run one strategy revision over a tape."),
+    "setup": ("setup", "Make the interpreters in which strategies run and are tested."),
     "init": ("operate", "Ask what the service needs and write its settings."),
     "doctor": ("operate", "Check everything that can go wrong, and say how to mend it."),
     "once": ("once", "Do one job of the service by hand."),
@@ -33,6 +34,7 @@ COMMANDS = {
     "mcp": ("mcp", "Serve losses and prompts to a coding agent, which may answer and approves nothing."),
     "review": ("review", "List, show and decide about proposals."),
     "rollback": ("review", "Deploy an earlier revision again."),
+    "strategy": ("strategy", "Begin a strategy repository of your own, or judge one that exists."),
     "gate": ("gate", "Judge a patch to the strategy repository."),
     "halt": ("account", "Stop trading with the account as it is."),
     "resume": ("account", "Let a halted account trade again."),

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oomrl.cli.options import SETTINGS_FILE, json_option, settings_option, state_option, state_settings
+from oomrl.cli.options import (
+    SETTINGS_FILE,
+    START_HELP,
+    json_option,
+    settings_option,
+    state_option,
+    state_settings,
+)
 from oomrl.errors import Mistake, OomrlError, Refused
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ provider = "{model}"
 
 [accounts.main]
 tape = {tape}
-start = "{start}"
+start = {start}
 """
 
 
@@ -47,7 +54,7 @@ start = "{start}"
     default="manual",
     show_default=True,
 )
-@click.option("--start", default="shipped", show_default=True, help="shipped, phase1, or a patch file.")
+@click.option("--start", default="shipped", show_default=True, help=START_HELP)
 @click.option("--broker", type=click.Choice(["simulated", "alpaca"]), default="simulated", show_default=True)
 @click.option("--adopt/--refuse", default=False, help="Take over shares that the broker's account holds, or refuse.")
 @click.option("--symbols", default="", help="Fence: the only names to trade, with commas between them.")
@@ -71,8 +78,8 @@ def init(
     target = state / SETTINGS_FILE
     if target.exists():
         raise Refused(f"Expected no settings in {state}, found {target.name}: edit that file. Nothing was changed.")
-    where = str(Path(tape).resolve()) if Path(tape).exists() else tape
-    text = EXAMPLE.format(endowment=endowment, model=model, tape=json.dumps(where), start=start)
+    where, begin = (str(Path(given).resolve()) if Path(given).exists() else given for given in (tape, start))
+    text = EXAMPLE.format(endowment=endowment, model=model, tape=json.dumps(where), start=json.dumps(begin))
     if broker != "simulated":
         text += f'broker = "{broker}"\nexisting = "{"adopt" if adopt else "refuse"}"\n'
     if symbols:
@@ -82,10 +89,12 @@ def init(
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     target.write_text(text, "utf-8")
     try:
+        from oomrl.adapters.starts import start_tree
         from oomrl.exchange.tape_files import load_tape
 
         settings = state_settings(state)
         load_tape(where)
+        start_tree(begin)
         if broker == "alpaca":
             click.echo(_stock(settings))
     except OomrlError:

@@ -16,6 +16,7 @@ from oomrl.errors import Mistake
 
 #: The settings that a state directory carries with it.
 SETTINGS_FILE = "oomrl.toml"
+START_HELP = "shipped, phase1, a patch file upon the shipped strategy, or the folder of a strategy repository."
 
 if TYPE_CHECKING:
     from oomrl.adapters.database import Store

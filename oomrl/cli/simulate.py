@@ -19,8 +19,8 @@ import click
 from oomrl import bootstrap
 from oomrl.adapters.database import Store
 from oomrl.adapters.outcome import LossTold, Outcome, outcome
-from oomrl.cli.console import Watching, console, losses_told, summary
-from oomrl.cli.options import state_settings
+from oomrl.cli.console import Watching, console, losses_told, say_sandbox, summary
+from oomrl.cli.options import START_HELP, state_settings
 from oomrl.errors import Mistake
 from oomrl.exchange.tape_files import TWIN
 from oomrl.stages import Waiting
@@ -57,7 +57,7 @@ class Day(click.ParamType):
 )
 @click.option("--from", "from_day", type=Day(), help="First day of trading; everything before is shown, not traded.")
 @click.option("--to", "to_day", type=Day(), help="Last day.")
-@click.option("--start", default="shipped", show_default=True, help="shipped, phase1, or a patch file.")
+@click.option("--start", default="shipped", show_default=True, help=START_HELP)
 @click.option("--model", type=click.Choice(["offline", "manual", "openai"]), default="offline", show_default=True)
 @click.option("--reviewer", type=click.Choice(["auto", "person"]), default="auto", show_default=True)
 @click.option("--broker", type=click.Choice(["inprocess", "http"]), default="inprocess", show_default=True)
@@ -129,6 +129,7 @@ def run_once(
     settings, state = asked.settings, asked.state
     watching = Watching(0, quiet=as_json)
     made = bootstrap.assemble(asked, watching)
+    say_sandbox(made.counterfactual.workers.sandbox.profile)
     watching.expect(sum(day >= made.start_day for day in made.tape.days))
     with made.store, made.closing, watching:
         if page is not None:

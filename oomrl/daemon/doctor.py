@@ -17,6 +17,7 @@ from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store, schema
 from oomrl.adapters.database.engine import open_engine
 from oomrl.adapters.database.place import folder, place
+from oomrl.adapters.starts import start_tree, strategy_folder
 from oomrl.adapters.strategies import configuration
 from oomrl.calendar import Calendar
 from oomrl.daemon import backup
@@ -57,7 +58,6 @@ def examine(state: Path, settings: Settings) -> Iterator[Finding]:
         ("clock", lambda: _clock(state, settings)),
         ("calendar", lambda: _calendar(settings)),
         ("sandbox", _sandbox),
-        ("strategy environments", _environments),
         ("live trading", lambda: _live(settings)),
         ("broker credentials", lambda: _credentials(settings)),
         ("model", lambda: _model(settings)),
@@ -66,6 +66,7 @@ def examine(state: Path, settings: Settings) -> Iterator[Finding]:
     ]
     for name in settings.accounts:
         checks += [
+            (f"account {name}: strategy", lambda name=name: _strategy(settings, name)),  # type: ignore[misc]
             (f"account {name}: tape", lambda name=name: _tape(settings, name)),  # type: ignore[misc]
             (f"account {name}: audit chain", lambda name=name: _audit(state, name)),  # type: ignore[misc]
             (f"account {name}: backup", lambda name=name: _backup(state, name)),  # type: ignore[misc]
@@ -148,9 +149,11 @@ def _sandbox() -> str:
     return f"profile {sandbox.profile}"
 
 
-def _environments() -> str:
-    found = environments.find()
-    return f"{found.worker}, {found.gate}"
+def _strategy(settings: Settings, account: str) -> str:
+    start = settings.accounts[account].start
+    name = configuration(start_tree(start)[0]["strategy.toml"]).name
+    found = environments.find(strategy_folder(start))
+    return f"{name}, run by {found.worker}, tested by {found.gate}"
 
 
 def _live(settings: Settings) -> str:
@@ -224,7 +227,7 @@ def _tape(settings: Settings, account: str) -> str:
     tape = load_tape(terms.tape)
     calendar = Calendar(settings.service.calendar, closures=settings.service.closures)
     closed = calendar.last_closed(datetime.now(UTC), timedelta(minutes=20))
-    warmup = configuration((environments.shipped("strategy_repo") / "strategy.toml").read_bytes()).warmup
+    warmup = configuration(start_tree(terms.start)[0]["strategy.toml"]).warmup
     if len(tape.days) <= warmup:
         raise Fault(f"{len(tape.days)} sessions", f"the strategy needs {warmup} to warm up: add older ones")
     if closed is not None and tape.days[-1] < closed.day:

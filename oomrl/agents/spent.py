@@ -54,17 +54,16 @@ class Reasons(Part):
     """Which role used most, and the costliest prompts."""
 
     module: str = Field(description="the role whose prompts cost most")
-    root_cause: Literal["compute_exhausted"] = "compute_exhausted"
+    root_cause: Literal["compute_exhausted", ""]
     by_role: dict[str, Decimal]
     execution_log: tuple[Costly, ...]
 
 
 class ComputeDiagnostic(Part):
-    """Why no model is asked any more. `out` is False while something is left."""
+    """Why no model is asked any more; or, while something is left, what has been used so far."""
 
     schema_version: Literal[1] = 1
-    event: Literal["COMPUTE_OUT_OF_MONEY"] = "COMPUTE_OUT_OF_MONEY"
-    out: bool
+    event: Literal["COMPUTE_OUT_OF_MONEY", "COMPUTE_LEFT"]
     metrics: Spent
     diagnostics: Reasons
     mandate: str
@@ -73,7 +72,7 @@ class ComputeDiagnostic(Part):
         """Return one screen of words."""
         used, why = self.metrics, self.diagnostics
         lines = [
-            f"{'COMPUTE OUT OF MONEY' if self.out else 'Compute'}: ${used.spent} of ${used.endowment} spent on "
+            f"{self.event.replace('_', ' ')}: ${used.spent} of ${used.endowment} spent on "
             f"{used.prompts} replies ({used.prompt_tokens} tokens read, {used.completion_tokens} written); "
             f"{used.waiting} prompts wait.",
             *(f"  {role}: ${cost}" for role, cost in why.by_role.items()),
@@ -92,7 +91,7 @@ def diagnose_compute(compute: Compute, prompts: Sequence[Prompt]) -> ComputeDiag
     ranked = dict(sorted(by_role.items(), key=lambda item: (-item[1], item[0])))
     costly = sorted(answered, key=lambda prompt: (-prompt.cost, prompt.id))[:LOG_LINES]
     return ComputeDiagnostic(
-        out=compute.out,
+        event="COMPUTE_OUT_OF_MONEY" if compute.out else "COMPUTE_LEFT",
         metrics=Spent(
             endowment=compute.endowment,
             spent=compute.spent,
@@ -104,6 +103,7 @@ def diagnose_compute(compute: Compute, prompts: Sequence[Prompt]) -> ComputeDiag
         ),
         diagnostics=Reasons(
             module=next(iter(ranked), ""),
+            root_cause="compute_exhausted" if compute.out else "",
             by_role=ranked,
             execution_log=tuple(
                 Costly(

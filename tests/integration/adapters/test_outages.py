@@ -141,7 +141,7 @@ def test_a_spent_endowment_asks_nothing_more_until_a_person_gives_more_and_says_
             (notice,) = view.notices.unsent()
             found = diagnose_compute(compute_of(view, RUN, Decimal("0.0003")), view.prompts.all(RUN))
         assert notice.kind == "out of money" and "most by the coder" in notice.text
-        assert (found.event, found.out, found.diagnostics.module) == ("COMPUTE_OUT_OF_MONEY", True, "coder")
+        assert (found.event, found.diagnostics.module) == ("COMPUTE_OUT_OF_MONEY", "coder")
         assert found.metrics.model_dump() == {
             "endowment": Decimal("0.0003"), "spent": BILL, "overdrawn": BILL - Decimal("0.0003"), "prompts": 1,
             "prompt_tokens": 100, "completion_tokens": 20, "waiting": 1,
@@ -152,6 +152,9 @@ def test_a_spent_endowment_asks_nothing_more_until_a_person_gives_more_and_says_
         with store.begin() as work:
             work.capital.save(event)
         assert again.ask([question(model, 2)]) == [Said("a diff", "m-1", "stop")] and not again.compute().out
+        with store.read() as view:
+            left = diagnose_compute(again.compute(), view.prompts.all(RUN))
+        assert (left.event, left.metrics.overdrawn, left.metrics.prompts) == ("COMPUTE_LEFT", 0, 2)
         model.close()
 
 

@@ -156,6 +156,8 @@ lock:
 	for pair in "pyproject.toml --extra dev:requirements.lock" "strategy_repo/requirements.in:strategy_repo/requirements.lock" "strategy_repo/requirements-test.in:strategy_repo/requirements-test.lock"; do \
 	  uv pip compile $${pair%%:*} --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --no-header --no-annotate --quiet --output-file $${pair##*:} || exit 1; done
+	uv pip compile --group docs --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-emit-find-links --no-header --no-annotate --quiet --output-file docs/requirements.lock
 
 .PHONY: wheel docs
 # The package as others get it: built, checked by twine, installed outside the checkout, and used there.

@@ -35,7 +35,8 @@ NEEDED = (
 
 def missing(wheel: Path) -> list[str]:
     """Return what the wheel should hold and does not."""
-    names = zipfile.ZipFile(wheel).namelist()
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
     return [need for need in NEEDED if not any(name.startswith(need) for name in names)]
 
 
@@ -113,7 +114,7 @@ def main() -> None:
         span = ["--from", "2006-08-01", "--to", "2006-09-29"]
         told = run([*oomrl, "replay", *span, "--json"], folder, env)
         print("replay:", re.search(r'"sharpe": \S+', told)[0])  # type: ignore[index]
-        run([*oomrl, "simulate", "--start", "phase1", *span, "--state", "state", "--json"], folder, env)
+        run([*oomrl, "simulate", *span, "--state", "state", "--json"], folder, env)
         print(run([*oomrl, "audit", "verify", "--state", "state"], folder, env).strip())
         run([*oomrl, "strategy", "new", "mine"], folder, env)
         print(run([*oomrl, "strategy", "check", "mine", "--static"], folder, env).strip())

@@ -89,7 +89,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Tests:
-    """What generated tests may say and must show. `test_defect_` claims a defect of today's code."""
+    """What generated tests may say and must show.
+
+    `test_defect_` claims a defect of today's code; in a pair failing today is the claim. `kill_share` is of the mutants
+    that new tests reach in what they name, or in a pair in what its logic changes.
+    """
 
     imports: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"pytest": ("*",), "math": ("*",)})
     defect_prefix: str = "test_defect_"

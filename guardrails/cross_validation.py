@@ -95,6 +95,9 @@ class NewTests(Stages):
         seed = seed_for(self.secret, self.seed, self.attempt, "references")
         most = self.policy.mutation.most
         tried = self.ready().mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=only) if lines else ()
+        # What crashed before may be told from what crashes again, where there is little else to judge by.
+        if sum(end in ("killed", "survived") for _, end in tried) < LEAST_REACHED:
+            tried = [(mutant, "killed" if end == "crashed" else end) for mutant, end in tried]
         units = named_units(self.tree(), only, self.policy)
         return self.judge_kills(tried, units), {
             "unproved": only,

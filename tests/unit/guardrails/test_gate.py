@@ -53,6 +53,7 @@ class FakeBench:
     dead: tuple[int, int, int] = (9, 10, 12)
     crashing: bool = False
     new_kill: tuple[int, int] = (5, 6)
+    new_crash: int = 0
     unsteady: bool = False
     seen: list[str] = field(default_factory=list)
 
@@ -95,6 +96,7 @@ class FakeBench:
         if only and b"2.0 * first" in tree[SIGNAL]:
             killed, reached = self.new_kill
             ends = ["killed"] * killed + ["survived"] * (reached - killed) + ["unreached"] * 3
+            ends += ["crashed"] * self.new_crash
             return [(Mutant(SIGNAL, 8, "operator", "last - first", f"last * {at}"), end) for at, end in enumerate(ends)]
         killed, judged, made = self.dead
         ends = ["killed"] * killed + ["survived"] * (judged - killed) + ["crashed"] * (made - judged)
@@ -261,6 +263,8 @@ def test_a_pairs_new_test_may_fail_before_whatever_its_name() -> None:
 def test_a_pairs_test_that_crashes_before_must_kill_mutants_after() -> None:
     verdict = judge(FakeBench(crashing=True), EDIT, after=PLAIN)
     assert verdict.allowed and statuses(verdict)["references"] == "pass"
+    assert judge(FakeBench(crashing=True, new_kill=(0, 2), new_crash=2), EDIT, after=PLAIN).allowed
+    assert codes(judge(FakeBench(crashing=True, new_kill=(0, 3), new_crash=9), EDIT, after=PLAIN)) == {"GR705"}
     for kill in ((1, 6), (0, 0)):
         vacuous = judge(FakeBench(crashing=True, new_kill=kill), EDIT, after=PLAIN)
         assert codes(vacuous) == {"GR705"} and statuses(vacuous)["references"] == "refuse"

@@ -430,6 +430,11 @@ def _own(asked: Simulation, tape: Tape, begin: date, store: Store, closing: cont
 
     terms, settings = asked.terms, asked.settings
     assert terms is not None
+    if settings.loop.reviewer != "person":
+        raise Refused(
+            f'Expected loop.reviewer = "person" for an account at a broker, was "{settings.loop.reviewer}": '
+            "only simulations deploy without a person."
+        )
     require_paper_or_consent(settings, settings.broker.base_url)
     wake = Event()
     timer = asked.timer or WallTimer(wake)

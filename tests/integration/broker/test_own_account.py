@@ -172,6 +172,18 @@ def state_of(folder: Path, url: str) -> Path:
     return folder
 
 
+def test_an_account_at_a_broker_deploys_nothing_without_a_person(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    state = state_of(tmp_path / "state", person.url)
+    with (state / "oomrl.toml").open("a") as settings:
+        settings.write('[loop]\nreviewer = "auto"\n')
+    result = CliRunner().invoke(oomrl, ["once", "judge", "--session", "2010-03-01", "--state", str(state)])
+    assert isinstance(result.exception, Refused) and "without a person" in str(result.exception)
+
+
 def test_halt_works_without_a_database(person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)

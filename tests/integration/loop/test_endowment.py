@@ -12,6 +12,7 @@ from oomrl import bootstrap
 from oomrl.adapters.database import Store
 from oomrl.calendar import Calendar
 from oomrl.daemon.jobs import Heard
+from oomrl.daemon.tracing import Traces
 from oomrl.domain.ledger import Book
 from oomrl.domain.records import CapitalEvent, CapitalKind
 from oomrl.settings import load
@@ -33,7 +34,7 @@ def traded(folder: Path, until: date, broker: str) -> None:
         growing=True,
         broker=broker,
     )
-    made = bootstrap.assemble(asked, Heard())
+    made = bootstrap.assemble(asked, Heard(Traces({})))
     with made.store, made.closing:
         made.loop.run(until=until)
         with made.store.read() as view:

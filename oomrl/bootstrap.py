@@ -109,7 +109,8 @@ class Simulation:
             "tape": self.tape if self.growing else tape.digest,
             "from": "the first session served" if self.growing else str(self.from_day),
             "to": str(self.to_day),
-            "start": tree_digest,
+            # What is shipped changes with an upgrade; a served account goes on with what it began with.
+            "start": self.start if self.growing else tree_digest,
             "seed": self.seed,
             "unmasked": self.unmasked,
             "settings": self.settings.of_the_run(),
@@ -222,6 +223,9 @@ def examine(asked: Simulation) -> tuple[Tape, Mapping[str, bytes], dict[str, byt
 def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     """Check everything a person may have got wrong, then make or open the state directory and wire the loop."""
     tape, tree, inverse, begin = examine(asked)
+    if asked.growing and (asked.state / "strategy.git" / "HEAD").is_file():
+        begun = Repository(asked.state / "strategy.git")
+        tree = begun.tree(begun.log()[-1].id)
     configured = configuration(tree["strategy.toml"])
     if asked.growing:
         begin = _served_since(asked, tape, configured.warmup)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from oomrl import bootstrap
 from oomrl.adapters.database import Store
+from oomrl.adapters.repository import Repository
 from oomrl.calendar import Calendar
 from oomrl.cli.main import oomrl
 from oomrl.daemon import backup, jobs
@@ -117,6 +118,20 @@ def test_nothing_is_decided_with_less_history_than_the_strategy_needs(office: Of
     with pytest.raises(Mistake, match="has 99 sessions before 2024-03-01, but the strategy needs 2.. to warm up"):
         short.close(FIRST)
     assert not short.desk.folder.joinpath("strategy.git").exists()
+
+
+def test_an_upgrade_that_ships_another_strategy_leaves_an_account_with_what_it_began_with(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    friday, monday = office.days[:2]
+    office.close(friday)
+    began = bootstrap.start_tree("shipped")[0]
+    newer = {**began, "strategy.toml": began["strategy.toml"] + b"\n# newer\n"}
+    monkeypatch.setattr(bootstrap, "start_tree", lambda start: (newer, None))
+    office.close(monday)
+    repository = Repository(office.desk.folder / "strategy.git")
+    assert repository.tree(repository.head()) == began
+    assert office.read("marks") == [friday, monday]
 
 
 def test_orders_whose_time_passed_are_never_sent(office: Office) -> None:

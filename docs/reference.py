@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -194,8 +195,11 @@ def interface() -> str:
 
 def metrics() -> str:
     """Return the page of the Prometheus metrics, as an empty service exposes them."""
-    with tempfile.TemporaryDirectory() as folder:
-        text = Metrics(Path(folder), Settings(), lambda: datetime.now(UTC), lambda: True).text().decode()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Metrics(Path(folder), Settings(), lambda: datetime.now(UTC), lambda: True)) as empty,
+    ):
+        text = empty.text().decode()
     kinds = dict(re.findall(r"(?m)^# TYPE (\S+) (\S+)$", text))
     rows = [
         f"| `{name}` | {kinds.get(name, '')} | {_cell(about)} |"

@@ -189,7 +189,9 @@ def replay_(logs: tuple[Path, ...], page: Path | None, tape: str | None, as_json
 
 @arena.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), default=Path("leaderboard.html"), show_default=True)
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("leaderboard.html"), show_default=True, help="The page."
+)
 @click.option("--state", type=click.Path(path_type=Path), help="Also show the certificates of this state directory.")
 def leaderboard(runs: tuple[Path, ...], out: Path, state: Path | None) -> None:
     """Write a leaderboard page of runs: folders that `arena run --out` or `qualify` wrote, or their run.json files."""
@@ -206,8 +208,8 @@ def leaderboard(runs: tuple[Path, ...], out: Path, state: Path | None) -> None:
 
 @arena.command()
 @click.argument("name")
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8010, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
+@click.option("--port", default=8010, show_default=True, type=click.IntRange(1, 65535), help="Its port.")
 @click.option("--sessions", default=64, show_default=True, type=click.IntRange(1), help="Episodes at once.")
 def serve(name: str, host: str, port: int, sessions: int) -> None:
     """Serve an arena over OpenEnv (WebSocket, MCP where it has tools) until interrupted."""
@@ -231,14 +233,28 @@ def train() -> None:
 def training_options(command: Command) -> Command:
     """Add what both ways of training share."""
     for option in (
-        click.option("--arena", "arenas", multiple=True, default=registry.QUALIFYING, show_default=True),
+        click.option(
+            "--arena", "arenas", multiple=True, default=registry.QUALIFYING, show_default=True, help="Train in it."
+        ),
         click.option("--model", default="smollm2", show_default=True, help="tiny, smollm2, or a folder."),
-        click.option("--steps", default=30, show_default=True, type=click.IntRange(1)),
-        click.option("--batch", default=4, show_default=True, type=click.IntRange(1)),
-        click.option("--learning-rate", default=1e-4, show_default=True, type=click.FloatRange(0, min_open=True)),
+        click.option("--steps", default=30, show_default=True, type=click.IntRange(1), help="Optimiser steps."),
+        click.option("--batch", default=4, show_default=True, type=click.IntRange(1), help="Episodes a step."),
+        click.option(
+            "--learning-rate",
+            default=1e-4,
+            show_default=True,
+            type=click.FloatRange(0, min_open=True),
+            help="Step size.",
+        ),
         click.option("--lora-rank", default=8, show_default=True, type=click.IntRange(0), help="0: all weights."),
-        click.option("--seed", default=0, show_default=True, type=click.IntRange(0)),
-        click.option("--out", type=click.Path(path_type=Path), default=Path("build/training"), show_default=True),
+        click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all randomness."),
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            default=Path("build/training"),
+            show_default=True,
+            help="Folder for what was trained.",
+        ),
         json_option,
     ):
         command = option(command)
@@ -248,7 +264,13 @@ def training_options(command: Command) -> Command:
 @train.command()
 @click.option("--teacher", default="heuristic", show_default=True, help="The policy whose episodes are lessons.")
 @click.option("--seeds", default="0-7", show_default=True, help="Training seeds of the teacher.")
-@click.option("--keep", default=0.5, show_default=True, type=click.FloatRange(0, 1, min_open=True))
+@click.option(
+    "--keep",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Share of the best episodes.",
+)
 @training_options
 def sft(teacher: str, seeds: str, keep: float, **options: Any) -> None:
     """Fine-tune on the better episodes of a teacher."""

@@ -56,7 +56,7 @@ class Watching:
         self._bar.update(self._task, advance=1, description=f"{record.day} ${record.equity:,.0f}")
         if not sys.stderr.isatty() and record.day.year != self._year:
             self._year = record.day.year
-            self._say(f"{record.day}  equity ${record.equity:,.2f}  {capital.state.value}")
+            self._say(f"equity ${record.equity:,.2f}  {capital.state.value}")
         if loss is not None:
             self._say(f"loss      {loss.trigger.value}: {loss.evidence}")
 

@@ -30,9 +30,21 @@ def exchange() -> None:
 )
 @click.option("--from", "start", type=click.DateTime(["%Y-%m-%d"]), help="The first session still to come.")
 @click.option("--cash", type=Decimal, default=Decimal(1_000_000), show_default=True, help="Opening cash in dollars.")
-@click.option("--rules", type=click.Choice(["funded", "paper"]), default="funded", show_default=True)
+@click.option(
+    "--rules",
+    type=click.Choice(["funded", "paper"]),
+    default="funded",
+    show_default=True,
+    help="Dividends, splits and fees, or none, as at Alpaca.",
+)
 @click.option("--multiplier", type=click.IntRange(1, 2), default=1, show_default=True, help="2: margin account.")
-@click.option("--cash-rule", type=click.Choice(["refuse", "wait"]), default="refuse", show_default=True)
+@click.option(
+    "--cash-rule",
+    type=click.Choice(["refuse", "wait"]),
+    default="refuse",
+    show_default=True,
+    help="Of a buy that cash does not cover yet.",
+)
 @click.option("--rate-limit", type=click.IntRange(0), default=200, show_default=True, help="A minute; 0: none.")
 @click.option("--no-friction", is_flag=True, help="Fill at reference prices, whole, without fees.")
 @click.option("--fractional-limits", is_flag=True, help="Allow fractional limit and stop orders.")

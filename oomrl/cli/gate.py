@@ -22,7 +22,7 @@ from oomrl.errors import Mistake, Refused
 @click.option("--phase", type=click.Choice(["logic", "tests"]), required=True, help="What the patch may write.")
 @click.option("--after", type=click.Path(path_type=Path), help="A tests patch that the logic patch follows.")
 @click.option("--repo", type=click.Path(path_type=Path), help="A strategy repository. [default: the shipped one]")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of hidden parts.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 def gate(patch: Path, phase: str, after: Path | None, repo: Path | None, seed: int, as_json: bool) -> None:
     """Judge a patch: admissible, policy, lock, sandboxed tests and coverage, hidden properties, probes, mutants.

@@ -6,6 +6,7 @@ Exit codes: 0 done or allowed, 1 refused, 2 could not.
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 import tempfile
 import traceback
@@ -82,6 +83,8 @@ def oomrl() -> None:
 
 def main() -> NoReturn:
     """Run a command and turn what it raises into one line and an exit code."""
+    # What it says of cache folders in a home that cannot be written is nothing that a reader of results needs.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         oomrl(standalone_mode=False)
     except click.ClickException as error:

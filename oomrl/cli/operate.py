@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,7 +56,13 @@ start = {start}
     show_default=True,
 )
 @click.option("--start", default="shipped", show_default=True, help=START_HELP)
-@click.option("--broker", type=click.Choice(["simulated", "alpaca"]), default="simulated", show_default=True)
+@click.option(
+    "--broker",
+    type=click.Choice(["simulated", "alpaca"]),
+    default="simulated",
+    show_default=True,
+    help="The embedded paper exchange, or a person's own account at Alpaca.",
+)
 @click.option("--adopt/--refuse", default=False, help="Take over shares that the broker's account holds, or refuse.")
 @click.option("--symbols", default="", help="Fence: the only names to trade, with commas between them.")
 @click.option("--capital", help="The most dollars to work with on an account that holds more.")
@@ -100,7 +107,8 @@ def init(
     except OomrlError:
         target.unlink()
         raise
-    click.echo(f"Wrote {target}. Next: oomrl doctor --state {state} ; oomrl run --state {state}")
+    where = shlex.quote(str(state))
+    click.echo(f"Wrote {target}. Next: oomrl doctor --state {where} ; oomrl run --state {where}")
 
 
 def _stock(settings: Settings) -> str:

@@ -48,7 +48,7 @@ def list_(state: Path, settings_file: Path | None, as_json: bool) -> None:
 
 @people.command()
 @click.argument("name")
-@click.option("--role", type=_role, required=True)
+@click.option("--role", type=_role, required=True, help="What it may do.")
 @state_option
 @settings_option
 def invite(name: str, role: str, state: Path, settings_file: Path | None) -> None:

@@ -16,12 +16,26 @@ from oomrl.settings import load
 
 @click.command()
 @model_options
-@click.option("--agent", type=click.Choice(["openai", "manual"]), default="openai", show_default=True)
+@click.option(
+    "--agent",
+    type=click.Choice(["openai", "manual"]),
+    default="openai",
+    show_default=True,
+    help="An endpoint, or a person.",
+)
 @click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="Take [model] from this file.")
-@click.option("--seeds", default=qualification.MIN_SEEDS, show_default=True, type=click.IntRange(2))
+@click.option(
+    "--seeds", default=qualification.MIN_SEEDS, show_default=True, type=click.IntRange(2), help="Held-out seeds a task."
+)
 @click.option("--arena", "arenas", multiple=True, type=click.Choice(registry.QUALIFYING), help="Only this: a trial.")
 @click.option("--task", "tasks", multiple=True, help="Only this task of the one arena: a trial.")
-@click.option("--days", default=qualification.LIFETIME.days, show_default=True, type=click.IntRange(1, 366))
+@click.option(
+    "--days",
+    default=qualification.LIFETIME.days,
+    show_default=True,
+    type=click.IntRange(1, 366),
+    help="How long the certificate counts.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for logs. [default: beside the certificate]")
 @state_option
 @json_option

@@ -25,8 +25,10 @@ from oomrl.settings import load
 @click.option("--to", "to_day", type=Day(), help="Last day.")
 @click.option("--start", default="shipped", show_default=True, help=START_HELP)
 @click.option("--revision", help="A revision of the deployment repository in --state, instead of --start.")
-@click.option("--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True)
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True, help="Where --revision is."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all randomness.")
 @click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def replay(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -58,11 +59,31 @@ class Day(click.ParamType):
 @click.option("--from", "from_day", type=Day(), help="First day of trading; everything before is shown, not traded.")
 @click.option("--to", "to_day", type=Day(), help="Last day.")
 @click.option("--start", default="shipped", show_default=True, help=START_HELP)
-@click.option("--model", type=click.Choice(["offline", "manual", "openai"]), default="offline", show_default=True)
-@click.option("--reviewer", type=click.Choice(["auto", "person"]), default="auto", show_default=True)
-@click.option("--broker", type=click.Choice(["inprocess", "http"]), default="inprocess", show_default=True)
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1))
-@click.option("--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True)
+@click.option(
+    "--model",
+    type=click.Choice(["offline", "manual", "openai"]),
+    default="offline",
+    show_default=True,
+    help="Who answers prompts: rules (no language model), people, an endpoint.",
+)
+@click.option(
+    "--reviewer",
+    type=click.Choice(["auto", "person"]),
+    default="auto",
+    show_default=True,
+    help="Who reviews: a rule, or people.",
+)
+@click.option(
+    "--broker",
+    type=click.Choice(["inprocess", "http"]),
+    default="inprocess",
+    show_default=True,
+    help="Orders by a call, or over HTTP.",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1), help="Of all randomness.")
+@click.option(
+    "--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True, help="The state directory."
+)
 @click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
 @click.option("--unmasked", is_flag=True, help="Show real names and dates to the model; the result is labelled so.")
 @click.option("--fresh", is_flag=True, help="Forget an earlier run in the same state directory.")
@@ -243,13 +264,14 @@ def say_waiting(waiting: Waiting, state: Path, as_json: bool) -> None:
     """Say what a person has to do before the same command can go on."""
     if as_json:
         click.echo(json.dumps({"waiting": waiting.what, "subject": waiting.subject}))
+    where = shlex.quote(str(state))
     ways = {
-        "prompt": f"Answer it with: oomrl reply {waiting.subject} FILE --state {state}",
-        "mandate": f"Confirm it with: oomrl mandate {waiting.subject} --reason WHY [--file F] --state {state}",
-        "compute endowment": f"It is spent (see: oomrl diagnose compute --state {state}). "
-        f"Give more with: oomrl endow --compute AMOUNT --reason WHY --state {state}",
-        "review": f"Decide with: oomrl review show {waiting.subject} --state {state}",
-        "qualification": f"Qualify the model with: oomrl qualify --state {state}",
+        "prompt": f"Answer it with: oomrl reply {waiting.subject} FILE --state {where}",
+        "mandate": f"Confirm it with: oomrl mandate {waiting.subject} --reason WHY [--file F] --state {where}",
+        "compute endowment": f"It is spent (see: oomrl diagnose compute --state {where}). "
+        f"Give more with: oomrl endow --compute AMOUNT --reason WHY --state {where}",
+        "review": f"Decide with: oomrl review show {waiting.subject} --state {where}",
+        "qualification": f"Qualify the model with: oomrl qualify --state {where}",
     }
     console.print(f"Waiting for a {waiting.what}: {waiting.subject}\n{ways[waiting.what]}\nThen run the same command.")
 
@@ -284,4 +306,6 @@ def show(result: dict[str, Any], losses: Sequence[LossTold], state: Path, as_jso
     )
     if result["halted"] or result["state"] == "out_of_money":
         console.print(f"Trading ended {result['state']}: only a person lets it go on.")
-    console.print(f"Pictures: {state / 'reports'}. Audit chain: `oomrl audit verify --state {state}`.")
+    console.print(
+        f"Pictures: {state / 'reports'}. Audit chain: `oomrl audit verify --state {shlex.quote(str(state))}`."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -44,7 +45,8 @@ def new(folder: Path, as_json: bool) -> None:
         click.echo(json.dumps({"folder": str(folder), "files": files}, indent=2))
         return
     click.echo(f"Wrote {len(files)} files into {folder}. Next:")
-    click.echo(f"  oomrl strategy check {folder}\n  oomrl replay --start {folder}\n  oomrl simulate --start {folder}")
+    where = shlex.quote(str(folder))
+    click.echo(f"  oomrl strategy check {where}\n  oomrl replay --start {where}\n  oomrl simulate --start {where}")
 
 
 @strategy.command("check")

@@ -53,11 +53,16 @@ class Metrics:
             "oomrl_jobs_ended", "Jobs by how they ended.", ["account", "job", "state"], registry=self.registry
         )
         self.clock = Counter("oomrl_clock_changes", "Sleeps and jumps.", ["kind"], registry=self.registry)
-        self.registry.register(_Stored(state, settings, now, leads))
+        self._stored = _Stored(state, settings, now, leads)
+        self.registry.register(self._stored)
 
     def text(self) -> bytes:
         """Return the exposition."""
         return generate_latest(self.registry)
+
+    def close(self) -> None:
+        """Close the stores that scrapes have opened; the next one opens them again."""
+        self._stored.close()
 
 
 class _Stored(Collector):
@@ -69,6 +74,10 @@ class _Stored(Collector):
         if account not in self._stores:
             self._stores[account] = Store.open(place(self.state, self.settings, account))
         return self._stores[account]
+
+    def close(self) -> None:
+        while self._stores:
+            self._stores.popitem()[1].close()
 
     def collect(self) -> Iterator[Metric]:
         lead = GaugeMetricFamily("oomrl_leads", "1 where this daemon leads, 0 where it stands by.")

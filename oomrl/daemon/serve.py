@@ -158,6 +158,7 @@ class Daemon:
             self.close(scheduler)
             if server is not None:
                 server.close()
+            self.metrics.close()
 
     def beat(self) -> None:
         """Do what has to be done every other second."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,9 @@ def test_a_skeleton_passes_its_check_and_a_repair_of_it_passes_the_gate(
     command: Command, small_tape: Path, tmp_path: Path
 ) -> None:
     mine = tmp_path / "my stratégie"
-    assert command("strategy", "new", mine).code == 0
+    made = command("strategy", "new", mine)
+    assert made.code == 0
+    assert f"oomrl strategy check {shlex.quote(str(mine))}\n" in made.out, "what is printed can be pasted"
     checked = command("strategy", "check", mine, "--json")
     assert checked.code == 0, checked.out + checked.err
     figures = json.loads(checked.out)["figures"]

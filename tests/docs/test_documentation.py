@@ -113,6 +113,14 @@ def test_the_check_of_commands_refuses_what_does_not_exist() -> None:
             check(words)
 
 
+def test_every_command_and_every_option_says_what_it_is_for() -> None:
+    silent = [name for name, command in reference.all_commands() if not (command.help or "").strip()]
+    for name, command in reference.all_commands():
+        options = [one for one in command.params if isinstance(one, click.Option)]
+        silent += [f"{name} {one.opts[0]}" for one in options if not (one.help or one.prompt)]
+    assert silent == []
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site") / "docs"

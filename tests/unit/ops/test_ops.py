@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     metrics.seconds.labels("main", "judge").observe(1)
     metrics.ended.labels("main", "judge", "done").inc()
     metrics.clock.labels("jump").inc()
-    text = metrics.text().decode()
-    return set(_METRIC.findall(text))
+    with closing(metrics):
+        return set(_METRIC.findall(metrics.text().decode()))
 
 
 def test_every_metric_of_alerts_and_dashboard_exists(known: set[str]) -> None:

@@ -40,7 +40,7 @@ class Bench(Protocol):
         seed: int,
         most: int,
         only: Sequence[str] = (),
-        numbers: Mapping[str, Collection[int]] | None = None,
+        numbers: Mapping[str, Collection[tuple[int, int]]] | None = None,
     ) -> Sequence[tuple[Mutant, str]]:
         """Mutate these lines; return the mutants and how each ended: killed, crashed, survived or unreached."""
         ...

@@ -37,6 +37,7 @@ class Mutant:
     kind: str
     before: str
     after: str
+    column: int = 0
 
 
 def _on(number: int) -> ast.expr:
@@ -110,11 +111,12 @@ def mutants(
     *,
     seed: int,
     most: int,
-    numbers: Mapping[str, Collection[int]] | None = None,
+    numbers: Mapping[str, Collection[tuple[int, int]]] | None = None,
 ) -> tuple[list[Mutant], Tree]:
     """Return up to `most` mutants of the given lines, drawn by the seed, and the tree in which all of them sleep.
 
-    Those that change a number on one of the lines of `numbers` are all among them, beyond `most` if need be.
+    Those that change a number at one of the places (line, column) of `numbers` are all among them, beyond `most` if
+    need be.
     """
     found: list[Mutant] = []
     always: set[int] = set()
@@ -124,7 +126,7 @@ def mutants(
             finder.visit(ast.parse(tree[path]))
             rows = (numbers or {}).get(path, ())
             for at, mutant in enumerate(finder.found, len(found)):
-                always |= {at} if mutant.kind in NUMBERS and mutant.line in rows else set()
+                always |= {at} if mutant.kind in NUMBERS and (mutant.line, mutant.column) in rows else set()
             found += finder.found
     others = sorted(set(range(len(found))) - always)
     chosen = sorted([*always, *random.Random(seed).sample(others, min(most, len(others)))])
@@ -314,7 +316,7 @@ class _Mutator(ast.NodeTransformer):
         if not self.inside or line not in self.lines:
             return None
         place = self.at + len(self.found)
-        self.found.append(Mutant(self.path, line, kind, before, after))
+        self.found.append(Mutant(self.path, line, kind, before, after, getattr(node, "col_offset", 0)))
         return None if self.numbers is None else self.numbers.get(place)
 
     @staticmethod

@@ -124,12 +124,16 @@ def judge_mutants(ends: Sequence[str], least: float, code: str = "GR701", spared
     return []
 
 
-def judge_numbers(tried: Sequence[tuple[Mutant, str]], lines: Mapping[str, Collection[Line]]) -> list[Finding]:
-    """Refuse numbers on changed lines that no test pins: a wrong bound there would pass as well as the right one."""
+def judge_numbers(
+    tried: Sequence[tuple[Mutant, str]], places: Mapping[str, Collection[tuple[int, int]]]
+) -> list[Finding]:
+    """Refuse new numbers (line, column) that no test pins: a wrong bound there would pass as well as the right one."""
     loose = [
         mutant
         for mutant, end in tried
-        if mutant.kind in NUMBERS and mutant.line in lines.get(mutant.path, ()) and end in ("survived", "unreached")
+        if mutant.kind in NUMBERS
+        and (mutant.line, mutant.column) in places.get(mutant.path, ())
+        and end in ("survived", "unreached")
     ]
     return [finding("GR710", "", 0, f"{len(loose)} that no test does")] if loose else []
 

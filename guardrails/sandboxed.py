@@ -99,7 +99,7 @@ class SandboxBench:
         seed: int,
         most: int,
         only: Sequence[str] = (),
-        numbers: Mapping[str, Collection[int]] | None = None,
+        numbers: Mapping[str, Collection[tuple[int, int]]] | None = None,
     ) -> list[tuple[Mutant, str]]:
         """Return the mutants of these lines and how each ended: killed, crashed, survived or unreached."""
         chosen, planted = mutants(tree, lines, seed=seed, most=most, numbers=numbers)

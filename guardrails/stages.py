@@ -21,7 +21,7 @@ from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, build_index
 from guardrails.checks.named import (
     function_lines,
-    number_lines,
+    new_numbers,
     skipped_bodies,
     statement_lines,
 )
@@ -225,7 +225,13 @@ class Stages:
         rules, lines = self.policy.mutation, self.code_lines(function_lines)
         seed = seed_for(self.secret, self.seed, self.attempt, "mutants")
         shown = self.shown(self.tree())
-        numbers = self.code_lines(number_lines)
+        before = {module.path: module for module in build_index(self.base, self.policy)[0].modules.values()}
+        rows = changed_lines(self.base, self.tree())
+        numbers = {
+            module.path: new_numbers(module, before.get(module.path), rows[module.path])
+            for module in build_index(self.tree(), self.policy)[0].modules.values()
+            if module.path in rows
+        }
         tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most, numbers=numbers) if lines else ()
         self.measured["mutation"] = mutation_figures(tried, "no function of the package changed")
         found = judge_mutants([end for _, end in tried], rules.minimum)

@@ -10,6 +10,10 @@ from guardrails.checks.index import Index, Module, build_index, module_name, par
 from guardrails.policy import Policy
 from guardrails.tree import Tree
 
+Place = tuple[int, int]  # line and column
+#: What says little by itself about a number in it: the expression around it is looked at.
+LOOSE = (ast.UnaryOp, ast.keyword, ast.Tuple, ast.List, ast.Starred, ast.Slice)
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -62,17 +66,34 @@ def function_lines(module: Module, lines: Collection[int]) -> set[int]:
     return found
 
 
-def number_lines(module: Module, lines: Collection[int]) -> set[int]:
-    """Return these lines, in full statements, and all lines of functions that use a changed constant of the module."""
+def new_numbers(module: Module, before: Module | None, lines: Collection[int]) -> set[Place]:
+    """Return the places of numbers that a change brought, literal or by name.
+
+    Those are on changed lines, unless the same function said just this before (the expression around the number); and
+    the uses of constants of the module that changed.
+    """
     constants = {
-        line
-        for where in module.bound.values()
+        name
+        for name, where in module.bound.items()
         for node in where
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and set(_span(node)) & set(lines)
-        for line in _span(node)
     }
-    uses = function_lines(module, constants) if constants else set()
-    return set(lines) | uses
+    standing = {(function, ast.dump(around)) for function, around, _ in _words(before.tree)} if before else set()
+    return {
+        (node.lineno, node.col_offset)
+        for function, around, node in _words(module.tree)
+        if (isinstance(node, ast.Name) and node.id in constants)
+        or (node.lineno in lines and (function, ast.dump(around)) not in standing)
+    }
+
+
+def _words(node: ast.AST, function: str = "", around: ast.AST | None = None) -> Iterator[tuple[str, ast.AST, ast.expr]]:
+    """Yield constants, names and attributes, with the function they stand in and the expression around them."""
+    around = around if around is not None and isinstance(node, LOOSE) else node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Constant, ast.Name, ast.Attribute)):
+            yield function, around, child
+        yield from _words(child, child.name if isinstance(child, ast.FunctionDef) else function, around)
 
 
 def _span(node: ast.stmt) -> range:

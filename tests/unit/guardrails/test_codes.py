@@ -88,7 +88,7 @@ def judge_facts(facts: dict[str, Any]) -> list[Finding]:
         "share": lambda: judge_share(facts["code"], facts["done"], facts["total"], facts["least"], "cases"),
         "mutants": lambda: judge_mutants(facts["ends"], 0.6),
         "numbers": lambda: judge_numbers(
-            [(Mutant("a.py", line, kind, "1", "2"), end) for kind, line, end in facts["mutants"]], {"a.py": {4}}
+            [(Mutant("a.py", line, kind, "1", "2"), end) for kind, line, end in facts["mutants"]], {"a.py": {(4, 0)}}
         ),
         "new": lambda: judge_new_tests(list(facts["outcomes"]), run, "test_defect_"),
         "steady": lambda: judge_steady([TestRun(outcomes) for outcomes in facts["runs"]]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ import pytest
 
 import guardrails
 from guardrails.checks.absent import absent_names, with_absent
+from guardrails.checks.index import Module, parse_module
+from guardrails.checks.named import new_numbers
 from guardrails.gate import LAYERS, check
 from guardrails.mutation import Mutant
 from guardrails.policy import Acceptance
@@ -89,7 +92,7 @@ class FakeBench:
         seed: int,
         most: int,
         only: Sequence[str] = (),
-        numbers: Mapping[str, Collection[int]] | None = None,
+        numbers: Mapping[str, Collection[tuple[int, int]]] | None = None,
     ) -> list[tuple[Mutant, str]]:
         self.seen.append("mutants")
         assert 8 in lines[SIGNAL]
@@ -227,7 +230,14 @@ def test_a_tests_patch_is_cross_validated() -> None:
 def test_survivors_are_named_to_the_reviewer_alone() -> None:
     verdict = judge(FakeBench(dead=(1, 4, 4)))
     [first, *_] = verdict.mutation["survivors"]
-    assert first == {"path": SIGNAL, "line": 8, "kind": "operator", "before": "last - first", "after": "last + 1"}
+    assert first == {
+        "path": SIGNAL,
+        "line": 8,
+        "kind": "operator",
+        "before": "last - first",
+        "after": "last + 1",
+        "column": 0,
+    }
     assert len(verdict.mutation["survivors"]) == 3
     assert codes(verdict) == {"GR701"} and "last +" not in json.dumps(verdict.proposer_view())
 
@@ -339,3 +349,25 @@ def test_a_pair_remembers_its_tests_patch() -> None:
     assert again.canonical_json() == first.canonical_json() and again.allowed
     assert bench.seen.count("test") == 0 and "mutants" in bench.seen
     assert judge(FakeBench(), EDIT, after=SOUND, cache=cache).decision == "refuse"
+
+
+def test_a_number_that_stood_there_in_the_same_words_is_not_new() -> None:
+    def module(text: str) -> Module:
+        found = parse_module("src/strategy/a.py", text.encode(), POLICY.limits)
+        assert isinstance(found, Module)
+        return found
+
+    rest = "\n\n\ndef g(x):\n    return x > LIMIT\n"
+    head = "LIMIT = 3\n\n\ndef f(x, n):\n"
+    before = module(f"{head}    return x / max(n, 1){rest}")
+    after = f"{head}    y = x * 7\n    return y / max(n, 1) if n > 9 else min(n, 1){rest}"
+
+    def numbers(text: str, lines: set[int]) -> set[str]:
+        read = module(text)
+        at = {(node.lineno, node.col_offset): node for node in ast.walk(read.tree) if isinstance(node, ast.expr)}
+        named = (ast.unparse(at[place]) for place in new_numbers(read, before, lines))
+        return {text for text in named if text.isdigit() or text == "LIMIT"}
+
+    assert numbers(after, {5, 6}) == {"7", "9", "1"}  # the last one within min
+    assert numbers(after.replace(" if n > 9 else min(n, 1)", ""), {5, 6}) == {"7"}
+    assert numbers(after.replace("LIMIT = 3", "LIMIT = 4"), {1}) == {"4", "LIMIT"}

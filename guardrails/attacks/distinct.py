@@ -57,7 +57,7 @@ def _form(name: Path, found: tuple[str, bytes]) -> str:
     if name.suffix == ".py" and data:
         try:
             return mode + ast.dump(_Erase().visit(ast.parse(data)))
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, RecursionError):
             pass
     return mode + hashlib.sha256(data).hexdigest()
 

@@ -31,7 +31,7 @@ def test_help_imports_click_and_nothing_heavy() -> None:
     assert {"oomrl.cli.main", "click"} <= modules
     ours = {name for name in modules if name.startswith("oomrl.")}
     assert ours == {"oomrl.cli", "oomrl.cli.main", "oomrl.errors"}
-    # Names that begin with "_" are parts of Python that its list leaves out (of other systems), or an environment's own.
+    # Names with "_" are parts of Python that its list leaves out (of other systems), or an environment's own.
     foreign = {name.split(".")[0] for name in modules if not name.startswith("_")} - set(sys.stdlib_module_names)
     assert foreign <= {"oomrl", "click", "sitecustomize", "usercustomize"}
 

@@ -19,7 +19,7 @@ def _lines(record: Json, published: dict[str, float]) -> Iterator[str]:
     yield ""
     yield f"Written by `make arenas SEEDS={record['size']} SEED={record['seed']}`. A score is the mean over an arena's"
     yield "tasks; each figure is a mean over seeds with its 95 % interval. A *probe* tries to score without the work;"
-    yield "what the heuristic has over it is paired by seed. The rules are in [each arena's README](../oomrl/arenas/)."
+    yield "what the heuristic has over it is paired by seed. The rules are in each arena's README, in `oomrl/arenas/`."
     yield ""
     yield "| what must hold | it does |"
     yield "|---|---|"

@@ -110,11 +110,13 @@ def approval(
     reviews: Sequence[Review],
     live: bool = True,
     needed: int = 1,
+    remarks: Sequence[Remark] = (),
 ) -> Review:
     """Return the approval under which a proposal may be deployed now; raise `Refused` where there is none.
 
     `reviews` are the proposal's, oldest first. A veto holds for ever; otherwise a request for changes resets all
-    approvals before it, and `needed` different people must have given one that still holds.
+    approvals before it, and `needed` different people must have given one that still holds. None holds while one of
+    `remarks` stands in the way, whenever it was made.
     """
     mine = [one for one in reviews if one.proposal == proposal.id]
     veto = next((one for one in mine if one.act is Act.REJECT), None)
@@ -133,6 +135,7 @@ def approval(
             "The approval is void: review it again"
         )
     _may_approve(proposal, verdict, now, given.reviewer, live)
+    _is_settled(proposal, remarks)
     holding = votes(mine, now)
     if len(holding) < needed:
         people = ", ".join(one.reviewer for one in holding)
@@ -206,6 +209,10 @@ def _has_read(proposal: Proposal, reason: str, looked: bool, remarks: Sequence[R
         raise Mistake("Expected a reason to approve, was none: it becomes part of the record")
     if not looked:
         raise Refused(f"Expected the diff of {proposal.id} to be opened before it is approved, was not: open it first")
+    _is_settled(proposal, remarks)
+
+
+def _is_settled(proposal: Proposal, remarks: Sequence[Remark]) -> None:
     open_ = [remark for remark in remarks if remark.stands_in_the_way]
     if open_:
         raise Refused(

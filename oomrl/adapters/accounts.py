@@ -113,6 +113,7 @@ class Accounts:
             if invitation.user:
                 work.people.change(who, password=hashed, failures=0, locked_until=None)
                 work.people.leave_all(who)
+                work.people.revoke_all(who, self.now())
             else:
                 if work.people.any():
                     raise Refused("Expected a service without accounts, was one with them: ask an administrator.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -20,8 +20,8 @@ from oomrl.adapters.changes import Changes, changes_of
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.store import Work
 from oomrl.adapters.manual_model import ManualModel
-from oomrl.adapters.opinions import Opinion, of_critic
-from oomrl.adapters.repository import Repository
+from oomrl.adapters.opinions import Opinion, of_critic, remarks_on
+from oomrl.adapters.repository import Repository, Revision
 from oomrl.agents.roles import Role
 from oomrl.domain.ledger import Kind as EntryKind
 from oomrl.domain.people import Done, Freeze, Kind, Person, Remark, Right, demand
@@ -40,7 +40,7 @@ from oomrl.domain.records import (
     StoredVerdict,
 )
 from oomrl.errors import Mistake, Refused
-from oomrl.review import Bound, Risk, bound, review, risk_of, votes
+from oomrl.review import Bound, Risk, bound, review, risk_of, same_person, votes
 from oomrl.settings import ReviewSettings
 
 LONGEST = 10_000
@@ -85,23 +85,22 @@ class Desk:
         """Return everything about a proposal; raise `Mistake` where there is none of that id."""
         demand(person, Right.SEE)
         with self.store.read() as view:
-            found = view.proposals.get(self.run, proposal)
-            if found is None:
-                raise Mistake(f"Expected the id of a proposal, was {proposal[:80]!r}: `oomrl review list` names them.")
-            verdict = view.proposals.verdict(self.run, proposal)
-            diagnostic = view.losses.diagnostic(self.run, found.diagnostic)
-            reviews = view.proposals.reviews(self.run, proposal)
-            remarks = view.remarks.of(self.run, proposal)
-            objections, opinion = self._objections(view, found), of_critic(view, found)
-            looked = view.remarks.looked(self.run, proposal, person.name, found.digest)
+            return self._case(view, person, proposal)
+
+    def _case(self, view: Work, person: Person, proposal: str) -> Case:
+        found = view.proposals.get(self.run, proposal)
+        if found is None:
+            raise Mistake(f"Expected the id of a proposal, was {proposal[:80]!r}: `oomrl review list` names them.")
+        verdict = view.proposals.verdict(self.run, proposal)
+        diagnostic = view.losses.diagnostic(self.run, found.diagnostic)
+        reviews = view.proposals.reviews(self.run, proposal)
+        remarks, opinion = tuple(remarks_on(view, found)), of_critic(view, found)
+        looked = view.remarks.looked(self.run, proposal, person.name, found.digest)
         assert diagnostic is not None
-        said = {remark.id: remark for remark in remarks}
-        merged = [said.pop(objection.id, objection) for objection in objections]
         standing = bound(found, verdict, self.repository.tree_id(self.repository.head()))
         changes = self.changes(found)
         risk = risk_of(changes.paths, changes.parameters, self.rules)
-        everything = (*merged, *said.values())
-        return Case(found, verdict, diagnostic, tuple(reviews), everything, changes, standing, risk, looked, opinion)
+        return Case(found, verdict, diagnostic, tuple(reviews), remarks, changes, standing, risk, looked, opinion)
 
     def changes(self, proposal: Proposal) -> Changes:
         """Return what a proposal changes; the same patches on the same base are read once."""
@@ -117,33 +116,16 @@ class Desk:
         changes = self.changes(proposal)
         return risk_of(changes.paths, changes.parameters, self.rules).approvals
 
-    def _objections(self, view: Work, proposal: Proposal) -> list[Remark]:
-        """Return the critic's objections to a proposal, each of which waits for an answer."""
-        said = of_critic(view, proposal)
-        if said is None:
-            return []
-        return [
-            Remark(
-                id=f"{proposal.id}-objection-{number}",
-                run=self.run,
-                proposal=proposal.id,
-                author=f"critic ({said.model})",
-                text=objection.text,
-                at=said.at,
-                kind=Kind.OBJECTION,
-                path=objection.path,
-                line=objection.line,
-                blocking=True,
-                severity=objection.severity,
-            )
-            for number, objection in enumerate(said.objections, 1)
-        ]
-
     # -- reading and remarks
 
     def look(self, person: Person, proposal: str) -> Case:
-        """Record that a person opened the diff, and return what it is about."""
+        """Record that a person opened the diff, and return what it is about.
+
+        A program that reads by a token is no person: its look is not recorded, and no approval rests on it.
+        """
         case = self.case(person, proposal)
+        if person.how == "token":
+            return case
         if not case.looked:
             with self.store.begin() as work:
                 work.remarks.look(self.run, proposal, person.name, case.proposal.digest, self.now())
@@ -183,6 +165,11 @@ class Desk:
         if found is None:
             raise Mistake(f"Expected the id of a remark on {proposal}, was {remark[:80]!r}.")
         allowed = ("resolved", "") if found.kind is Kind.COMMENT else ("answered", "dismissed")
+        mine = same_person(person.name, found.author)
+        if found.blocking and not mine:
+            demand(person, Right.REVIEW)
+            if same_person(person.name, case.proposal.author):
+                raise Refused(f"Expected somebody else than the proposer to settle {remark}, was {person.name}.")
         if resolution not in allowed:
             raise Mistake(f"Expected one of {', '.join(filter(None, allowed))}, was {resolution[:20]!r}.")
         if found.kind is Kind.OBJECTION:
@@ -219,25 +206,27 @@ class Desk:
         demand(person, Right.REVIEW)
         if len(reason) > LONGEST or "\0" in reason:
             raise Mistake(f"Expected a reason of at most {LONGEST} characters of text, was {len(reason)}.")
-        case = self.case(person, proposal)
-        record = review(
-            case.proposal,
-            case.verdict,
-            case.now.base_tree,
-            person.name,
-            act,
-            reason,
-            self.now(),
-            seen=seen,
-            looked=case.looked,
-            remarks=case.remarks,
-        )
-        if case.reviews and case.reviews[-1].act is Act.REQUEST_CHANGES:
-            raise Refused(f"Expected a proposal that is open, was {proposal}, sent back: review its next revision.")
-        if record.id in {one.id for one in case.reviews}:
-            raise Refused(f"Expected an act that was not recorded before, was one of {person.name}'s on {proposal}.")
-        held = votes([*case.reviews, record], case.now)
+        # What the decision rests on is read where it is written, so that of two at once the second sees the first.
         with self.store.begin() as work:
+            work.proposals.hold(self.run, proposal)
+            case = self._case(work, person, proposal)
+            record = review(
+                case.proposal,
+                case.verdict,
+                case.now.base_tree,
+                person.name,
+                act,
+                reason,
+                self.now(),
+                seen=seen,
+                looked=case.looked,
+                remarks=case.remarks,
+            )
+            if case.reviews and case.reviews[-1].act is Act.REQUEST_CHANGES:
+                raise Refused(f"Expected a proposal that is open, was {proposal}, sent back: review its next revision.")
+            if record.id in {one.id for one in case.reviews}:
+                raise Refused(f"Expected an act not recorded before, was one of {person.name}'s on {proposal}.")
+            held = votes([*case.reviews, record], case.now)
             work.proposals.save_review(record)
             if act is Act.REJECT:
                 work.proposals.set_status(self.run, proposal, ProposalStatus.REJECTED)
@@ -279,14 +268,21 @@ class Desk:
             done = self._note(work, person, "set mandate", diagnostic, words)
         self.audit.act(done)
 
-    def rollback(self, person: Person, reason: str, revision: str | None = None) -> str:
-        """Deploy an earlier revision again (by default the one before) as a new commit; return its id."""
+    def rollback(self, person: Person, reason: str, revision: str | None = None, seen: str | None = None) -> str:
+        """Deploy an earlier revision again as a new commit; return its id.
+
+        By default the one before: what was rolled back is not come back to. `seen` is the deployed revision that was
+        shown to the person; the act is refused where another one is deployed by now.
+        """
         demand(person, Right.OPERATE)
         why = _words(reason, "reason")
         head, log = self.repository.head(), self.repository.log()
-        if revision is None and len(log) < 2:
+        if seen is not None and seen != head:
+            raise Refused(f"Expected {seen[:12]} to be deployed as it was shown, was {head[:12]}: look again.")
+        standing = _standing(log)
+        if revision is None and len(standing) < 2:
             raise Mistake("Expected a revision before the deployed one, was none: nothing to roll back.")
-        target = self.repository.resolve(revision) if revision else log[1].id
+        target = self.repository.resolve(revision) if revision else standing[-2].id
         with self.store.read() as view:
             made = view.deployments.all(self.run)
             day = view.reading.last_day(self.run) or made[-1].day
@@ -369,6 +365,15 @@ class Desk:
     def _note(self, work: Work, person: Person, act: str, subject: str, detail: str = "") -> Done:
         done = Done(self.now(), person.name, person.how, act, subject, detail, person.address)
         return replace(done, sequence=work.people.note(done))
+
+
+def _standing(log: Sequence[Revision]) -> list[Revision]:
+    """Return the revisions whose trees led to the deployed one, oldest first, without what was rolled back."""
+    standing: list[Revision] = []
+    for one in reversed(log):
+        at = next((n for n, other in enumerate(standing) if other.tree == one.tree), None)
+        standing = [*standing, one] if at is None else standing[: at + 1]
+    return standing
 
 
 def _still_open(case: Case) -> None:

@@ -9,6 +9,7 @@ from oomrl.adapters.database.store import Work
 from oomrl.agents.drafts import Critique, Draft, Objection, read_critique, read_draft
 from oomrl.agents.problem import Unusable
 from oomrl.agents.roles import Role
+from oomrl.domain.people import Kind, Remark
 from oomrl.domain.records import Prompt, Proposal
 
 
@@ -52,6 +53,30 @@ def of_critic(view: Work, proposal: Proposal) -> Opinion | None:
         return Opinion(found.model, found.answered_at or found.asked_at, critique=read_critique(found.reply))
     except Unusable as error:
         return Opinion(found.model, found.answered_at or found.asked_at, unusable=error.message)
+
+
+def remarks_on(view: Work, proposal: Proposal) -> list[Remark]:
+    """Return the critic's objections to a proposal, each of which waits for an answer, and what people said of it."""
+    said = {remark.id: remark for remark in view.remarks.of(proposal.run, proposal.id)}
+    opinion = of_critic(view, proposal)
+    merged = []
+    for number, objection in enumerate(() if opinion is None else opinion.objections, 1):
+        assert opinion is not None
+        made = Remark(
+            id=f"{proposal.id}-objection-{number}",
+            run=proposal.run,
+            proposal=proposal.id,
+            author=f"critic ({opinion.model})",
+            text=objection.text,
+            at=opinion.at,
+            kind=Kind.OBJECTION,
+            path=objection.path,
+            line=objection.line,
+            blocking=True,
+            severity=objection.severity,
+        )
+        merged.append(said.pop(made.id, made))
+    return [*merged, *said.values()]
 
 
 def _answered(view: Work, run: str, diagnostic: str, role: Role, attempt: int) -> Prompt | None:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from oomrl.adapters.changes import changes_of
 from oomrl.adapters.database import Store
+from oomrl.adapters.opinions import remarks_on
 from oomrl.adapters.repository import Repository
 from oomrl.domain.records import Act, Proposal, Review, StoredVerdict
 from oomrl.errors import Refused
@@ -38,6 +39,7 @@ class StoredReviews:
             acts = view.proposals.reviews(self.run, proposal.id)
             day = view.reading.last_day(self.run)
             freezes = view.remarks.freezes(self.run)
+            remarks = remarks_on(view, proposal)
         if not acts and self.automatic:
             reason = "approved automatically: an unattended simulation"
             return review(judged, verdict, deployed, AUTO, Act.APPROVE, reason, self.now(), live=False)
@@ -47,7 +49,7 @@ class StoredReviews:
         if said.act is not Act.APPROVE:
             return said
         try:
-            given = approval(judged, verdict, deployed, acts, live=not self.automatic, needed=self._needed(proposal))
+            given = approval(judged, verdict, deployed, acts, not self.automatic, self._needed(proposal), remarks)
         except Refused:
             return Waiting("review", proposal.id)
         if not self.automatic and reason_to_wait(self.now(), day or self.now().date(), freezes, self.rules.windows):

@@ -170,9 +170,10 @@ def rollback(
     entry: Operate,
     reason: Annotated[str, Form()] = "",
     revision: Annotated[str, Form(max_length=64)] = "",
+    head: Annotated[str, Form(max_length=64)] = "",
 ) -> Response:
-    """Deploy an earlier revision again."""
-    new = site_of(request).desk.rollback(entry.person, reason, revision or None)
+    """Deploy an earlier revision again, instead of the one that was shown as deployed."""
+    new = site_of(request).desk.rollback(entry.person, reason, revision or None, seen=head or None)
     return RedirectResponse(f"/revisions/{new}", 303)
 
 

@@ -170,7 +170,7 @@ def proposal(request: Request, person: See, proposal: Id) -> dict[str, Any]:
 
 @router.post("/proposals/{proposal}/look")
 def look(request: Request, person: See, proposal: Id) -> dict[str, Any]:
-    """Open the diff; an approval needs that the same person did."""
+    """Return the diff. A token is no person: an approval needs that its owner opened it on the page or by command."""
     case = site_of(request).desk.look(person, proposal)
     return {"tests_patch": case.proposal.tests_patch, "logic_patch": case.proposal.logic_patch}
 

@@ -96,6 +96,11 @@ class People:
 
     # -- tokens
 
+    def revoke_all(self, user: str, at: datetime) -> None:
+        """End every token of an account."""
+        query = update(tokens).where(tokens.c.user == user, tokens.c.revoked_at.is_(None))
+        self._connection.execute(query.values(revoked_at=at))
+
     def add_token(self, token: Token) -> None:
         """Write a new token."""
         row = {

@@ -72,6 +72,8 @@ def test_a_reviewer_decides_by_token_as_on_the_page(page: Page) -> None:
     blind = http.post(f"{path}/decide", json=body, headers=token)
     assert blind.status_code == 409 and "opened" in blind.json()["error"]
     assert proposal.logic_patch == http.post(f"{path}/look", headers=token).json()["logic_patch"]
+    assert http.post(f"{path}/decide", json=body, headers=token).status_code == 409
+    page.as_("ann").act(f"/proposals/{proposal.id}/look")
     given = http.post(f"{path}/decide", json=body, headers=token)
     assert given.status_code == 200 and given.json()["reviewer"] == "ann"
     assert http.post(f"{path}/decide", json=body, headers=token).status_code == 409

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from dataclasses import replace
 from datetime import date
 
@@ -9,8 +11,18 @@ import pytest
 
 from oomrl.adapters.desk import Desk
 from oomrl.adapters.reviewer import StoredReviews
-from oomrl.domain.people import RIGHTS, Person, Role
-from oomrl.domain.records import Act, Prompt, PromptStatus, Proposal, ProposalStatus, Review, StoredVerdict
+from oomrl.domain.people import RIGHTS, Forbidden, Person, Role
+from oomrl.domain.records import (
+    Act,
+    Deployment,
+    DeploymentKind,
+    Prompt,
+    PromptStatus,
+    Proposal,
+    ProposalStatus,
+    Review,
+    StoredVerdict,
+)
 from oomrl.errors import Mistake, Refused
 from oomrl.review import Bound
 from oomrl.settings import ReviewSettings
@@ -103,7 +115,7 @@ def test_an_approval_needs_a_reason_and_every_blocking_remark_settled(desk: Desk
         desk.decide(ANN, proposal.id, Act.APPROVE, " ")
     with pytest.raises(Refused, match="why"):
         desk.decide(ANN, proposal.id, Act.APPROVE, "ok")
-    desk.resolve(OLGA, proposal.id, remark.id, "resolved")
+    desk.resolve(BOB, proposal.id, remark.id, "resolved")
     assert not note.stands_in_the_way
     desk.decide(ANN, proposal.id, Act.APPROVE, "ok")
 
@@ -225,8 +237,6 @@ def test_a_rollback_is_a_new_commit_with_the_old_tree(desk: Desk, made: MadeUp) 
     tree = made.repository.tree_id(made.revision)
     with pytest.raises(Mistake, match="nothing to roll back"):
         desk.rollback(OLGA, "a drill")
-    from oomrl.domain.records import Deployment, DeploymentKind
-
     new = made.repository.commit(made.revision, {"src/strategy/ranks.py": b"# another\n"}, "another", AT)
     with desk.store.begin() as work:
         work.deployments.save(Deployment(RUN, 2, new, made.revision, DeploymentKind.DEPLOY, AT.date(), AT))
@@ -265,3 +275,77 @@ def test_an_account_is_endowed_in_cents_and_resumed_only_with_money(desk: Desk) 
     with desk.store.read() as view:
         state = view.capital.state(RUN)
     assert (state.endowed, state.halted) == (Decimal("1000.50"), True)
+
+
+def test_a_blocking_remark_after_the_approvals_holds_the_deployment_until_it_is_settled(
+    desk: Desk, made: MadeUp
+) -> None:
+    proposal = made.proposal()
+    desk.look(ANN, proposal.id)
+    desk.decide(ANN, proposal.id, Act.APPROVE, "reads well")
+    stop = desk.comment(OLGA, proposal.id, "stop: the tape of that week is wrong")
+    assert loop_says(desk, proposal) == Waiting("review", proposal.id)
+    desk.resolve(BOB, proposal.id, stop.id, "resolved")
+    assert isinstance(loop_says(desk, proposal), Review)
+
+
+def test_neither_the_proposer_nor_an_operator_settles_what_somebody_else_asked(desk: Desk, made: MadeUp) -> None:
+    proposal = made.proposal(author="manual <ann>")
+    asked = desk.comment(BOB, proposal.id, "why?")
+    with pytest.raises(Refused, match="somebody else than the proposer"):
+        desk.resolve(ANN, proposal.id, asked.id, "resolved")
+    with pytest.raises(Forbidden):
+        desk.resolve(OLGA, proposal.id, asked.id, "resolved")
+    own = desk.comment(ANN, proposal.id, "a note to myself")
+    desk.resolve(ANN, proposal.id, own.id, "resolved")
+    assert [remark.id for remark in desk.case(BOB, proposal.id).blocking] == [asked.id]
+
+
+def test_a_look_by_a_token_is_no_look_of_a_person(desk: Desk, made: MadeUp) -> None:
+    proposal = made.proposal()
+    token = replace(ANN, how="token")
+    assert not desk.look(token, proposal.id).looked
+    with pytest.raises(Refused, match="opened before"):
+        desk.decide(token, proposal.id, Act.APPROVE, "reads well")
+    desk.look(ANN, proposal.id)
+    assert desk.decide(token, proposal.id, Act.APPROVE, "reads well").act is Act.APPROVE
+
+
+@pytest.mark.parametrize("other", [Act.REQUEST_CHANGES, Act.REJECT])
+def test_of_two_decisions_at_once_the_second_knows_the_first(desk: Desk, made: MadeUp, other: Act) -> None:
+    proposals = [made.proposal(attempt=number) for number in range(1, 7)]
+    for proposal in proposals:
+        desk.look(ANN, proposal.id)
+        begin = threading.Barrier(2)
+
+        def act(person: Person, what: Act, proposal: Proposal = proposal, begin: threading.Barrier = begin) -> None:
+            begin.wait()
+            with contextlib.suppress(Refused):
+                desk.decide(person, proposal.id, what, "so it is")
+
+        threads = [threading.Thread(target=act, args=asked) for asked in ((ANN, Act.APPROVE), (BOB, other))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        last = {
+            Act.REQUEST_CHANGES: ProposalStatus.CHANGES_REQUESTED, Act.REJECT: ProposalStatus.REJECTED
+        }[other]  # fmt: skip
+        case = desk.case(ANN, proposal.id)
+        assert case.proposal.status is last
+        assert case.reviews[-1].act is other
+
+
+def test_what_was_rolled_back_is_not_come_back_to(desk: Desk, made: MadeUp) -> None:
+    first = desk.repository.head()
+    second = desk.repository.commit(first, {"src/strategy/ranks.py": b"# another\n"}, "another", AT)
+    with desk.store.begin() as work:
+        work.deployments.save(Deployment(RUN, 2, second, first, DeploymentKind.DEPLOY, AT.date(), AT))
+    with pytest.raises(Refused, match="look again"):
+        desk.rollback(OLGA, "it lost", seen=first)
+    new = desk.rollback(OLGA, "it lost", seen=second)
+    assert desk.repository.tree_id(new) == desk.repository.tree_id(first)
+    with pytest.raises(Refused, match="look again"):
+        desk.rollback(OLGA, "it lost", seen=second)
+    with pytest.raises(Mistake, match="nothing to roll back"):
+        desk.rollback(OLGA, "it lost")

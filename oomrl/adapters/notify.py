@@ -89,6 +89,9 @@ class Notifier:
         for brief in view.reading.proposals(self.run, ("passed",), most=20):
             text = f"A proposal waits for review: {brief.cause.replace('_', ' ')}. {self.link}/proposals/{brief.id}"
             yield Notice(f"proposal waiting/{brief.id}", "proposal waiting", text, at)
+        for id_, day, _ in view.reading.exhausted(self.run):
+            text = f"No attempt passed for the loss of {day}; the strategy trades on. {self.link}/diagnostics/{id_}"
+            yield Notice(f"exhausted/{id_}", "loss", text, at)
         for made in view.deployments.all(self.run):
             if made.kind is not DeploymentKind.START:
                 kind = "rolled back" if made.kind is DeploymentKind.ROLLBACK else "deployed"

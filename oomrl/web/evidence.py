@@ -65,7 +65,7 @@ def lost(diagnostic: StoredDiagnostic, marks: Sequence[Mark]) -> Lost:
     sessions = f"{count} session{'s' if count != 1 else ''}"
     span = f"{window.get('first')} to {window.get('last')}"
     amount = charts.dollars(abs(pnl))
-    sentence = f"The strategy {verb} {amount} in {sessions} ({span}), most of all by {cause}{why}."
+    sentence = f"The strategy {verb} {amount} in {sessions} ({span}). First to repair: {cause}{why}."
     found_parts = _map(payload.get("decomposition"))
     parts = {name: float(found_parts[name]) for name in PARTS if _number(found_parts.get(name))}
     rows = [dict(_map(one)) for one in payload.get("sessions") or ()]

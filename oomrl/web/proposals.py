@@ -49,6 +49,7 @@ def queue(request: Request, entry: See) -> Response:
             rows.append({"brief": brief, "risk": risk, "approvals": len(approvals), "paths": sorted(changes.paths)})
         prompts = view.prompts.pending(site.run)
         unconfirmed = view.reading.unconfirmed(site.run)
+        exhausted = view.reading.exhausted(site.run, most=5)
         escalated = view.reading.proposals(site.run, ("escalated",), most=5)
         recent = view.reading.proposals(site.run, most=8)
         compute = compute_of(view, site.run, site.settings.account.compute_endowment)
@@ -60,7 +61,7 @@ def queue(request: Request, entry: See) -> Response:
         return page(
             request, entry, view, "queue.html",
             rows=rows, prompts=prompts, recent=recent, unconfirmed=unconfirmed,
-            escalated=escalated, held=held,
+            escalated=escalated, exhausted=exhausted, held=held,
             attempts=attempts, compute=compute,
         )  # fmt: skip
 

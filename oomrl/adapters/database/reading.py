@@ -115,6 +115,13 @@ class Reading:
         )
         return [tuple(row) for row in self._connection.execute(query.order_by(diagnostics.c.day).limit(most))]
 
+    def exhausted(self, run: str, most: int = 20) -> list[tuple[str, date, str]]:
+        """Return the id, day and mandate of diagnostics for which no attempt passed, newest first."""
+        query = select(diagnostics.c.id, diagnostics.c.day, diagnostics.c.mandate).where(
+            diagnostics.c.run_id == self._runs.key(run), diagnostics.c.status == "exhausted"
+        )
+        return [tuple(row) for row in self._connection.execute(query.order_by(diagnostics.c.day.desc()).limit(most))]
+
     def _outcomes(self, run: str, names: list[str]) -> dict[str, str]:
         query = select(verdicts.c.proposal, verdicts.c.outcome).where(
             verdicts.c.run_id == self._runs.key(run), verdicts.c.proposal.in_(names)

@@ -127,6 +127,15 @@ def test_a_new_role_a_closed_account_and_a_new_link_end_all_sessions(page: Page)
     assert page.browser().log_in("ann").status_code == 403
 
 
+def test_a_password_set_anew_ends_tokens_too(page: Page) -> None:
+    token, http = page.token("ann"), page.browser().http
+    assert http.get("/api/v1/proposals", headers=token).status_code == 200
+    link = page.site.accounts.invite_again(ROOT, "ann")
+    assert http.get("/api/v1/proposals", headers=token).status_code == 200
+    page.site.accounts.accept(link, "", "another battery staple", "")
+    assert http.get("/api/v1/proposals", headers=token).status_code == 401
+
+
 def test_the_last_administrator_stays_one(page: Page) -> None:
     admin = page.as_("adam")
     assert admin.act("/people/adam/role", role="viewer").status_code == 409

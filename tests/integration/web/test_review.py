@@ -244,6 +244,14 @@ def test_a_rollback_is_a_new_commit_with_the_old_tree(desk: Desk, made: MadeUp) 
     assert made.repository.tree_id(back) == tree and back not in (new, made.revision)
 
 
+def test_a_loss_for_which_no_attempt_passed_stays_in_the_queue(page: Page, desk: Desk, made: MadeUp) -> None:
+    made.proposal(verdict="refuse")
+    assert "Losses without an answer" not in page.as_("ann").get("/").text
+    with desk.store.begin() as work:
+        work.losses.set_status(RUN, "diag-1", "exhausted")
+    assert "/diagnostics/diag-1" in page.as_("ann").get("/").text.partition("Losses without an answer")[2]
+
+
 def test_a_mandate_answers_an_escalation(desk: Desk, made: MadeUp) -> None:
     proposal = made.proposal(status=ProposalStatus.ESCALATED)
     with desk.store.begin() as work:

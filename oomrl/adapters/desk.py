@@ -304,10 +304,7 @@ class Desk:
         why = _words(reason, "reason")
         endows = kind not in (CapitalKind.HALT, CapitalKind.RESUME)
         if endows and not (
-            amount.is_finite()
-            and amount > 0
-            and amount == amount.quantize(Decimal("0.01"))
-            and amount < Decimal(10) ** 15
+            amount.is_finite() and 0 < amount < Decimal(10) ** 15 and amount == amount.quantize(Decimal("0.01"))
         ):
             raise Mistake(f"Expected an amount above 0 in dollars and cents, was {amount}.")
         with self.store.begin() as work:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from oomrl.adapters.desk import Case
 from oomrl.domain.people import Person, Remark, Right, Role
@@ -32,6 +32,13 @@ Words = Annotated[str, Field(max_length=10_000)]
 
 class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _whole(cls, value: object) -> object:
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError("Expected a text without a NUL character")
+        return value
 
 
 class Error(BaseModel):

@@ -23,7 +23,7 @@ from oomrl.errors import Mistake, OomrlError, Refused
 from oomrl.settings import Settings
 from oomrl.web import account, api, doors, events, exports, people, prompts, proposals
 from oomrl.web.entry import NotEntered, Unknown
-from oomrl.web.guard import Guard
+from oomrl.web.guard import Guard, secure
 from oomrl.web.site import Site
 
 STATIC = Path(__file__).parent / "static"
@@ -66,8 +66,9 @@ def create_app(
         app.include_router(part.router, include_in_schema=False)
     app.include_router(api.router)
     _refusals(app)
-    app.add_middleware(Guard, requests_a_minute=settings.web.requests_a_minute, body_bytes=settings.web.body_bytes)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=_hosts(settings))
+    # Outermost, so that a refused host is told with the same headers as everybody.
+    app.add_middleware(Guard, requests_a_minute=settings.web.requests_a_minute, body_bytes=settings.web.body_bytes)
     return app
 
 
@@ -115,6 +116,13 @@ def _refusals(app: FastAPI) -> None:
         response = _said(request, error.status_code, str(error.detail))
         for name, value in (error.headers or {}).items():
             response.headers[name] = value
+        return response
+
+    @app.exception_handler(Exception)
+    def failed(request: Request, _: Exception) -> Response:
+        # It is sent from outside the guard: the traceback goes to the log, and nothing of it to the browser.
+        response = _said(request, 500, "The page failed. The log of the process that serves it says why.")
+        secure(response.headers, request.scope)
         return response
 
 

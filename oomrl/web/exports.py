@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from itertools import chain
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request
@@ -31,7 +32,9 @@ def export(
     if name not in TABLES:
         raise Unknown
     asked = Asked(symbol=symbol, kind=kind, words=words, since=since, until=until)
-    tables = pages_of(name, site_of(request), asked)
+    pages = pages_of(name, site_of(request), asked)
+    # What is wrong with the question is said before the answer begins.
+    tables = chain([next(pages)], pages)
     body, kind_ = (csv_of(tables), "text/csv") if form == "csv" else (json_of(tables), "application/json")
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
     return StreamingResponse(body, media_type=kind_, headers=headers)

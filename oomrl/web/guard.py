@@ -35,6 +35,15 @@ HEADERS = {
 }
 
 
+def secure(headers: MutableHeaders, scope: Scope) -> None:
+    """Put the security headers on an answer."""
+    headers.update(HEADERS)
+    if scope["scheme"] == "https":
+        headers["Strict-Transport-Security"] = "max-age=31536000"
+    if not scope["path"].startswith("/static/"):
+        headers["Cache-Control"] = "no-store"
+
+
 class Guard:
     """Wrap the application."""
 
@@ -49,13 +58,7 @@ class Guard:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
-                if scope["scheme"] == "https":
-                    headers["Strict-Transport-Security"] = "max-age=31536000"
-                if not scope["path"].startswith("/static/"):
-                    headers["Cache-Control"] = "no-store"
+                secure(MutableHeaders(scope=message), scope)
             await send(message)
 
         client = scope.get("client")
@@ -68,16 +71,22 @@ class Guard:
             # No name, word or place holds one, and PostgreSQL takes none.
             await PlainTextResponse("The request holds a NUL character.", 400)(scope, receive, with_headers)
             return
-        length = Headers(scope=scope).get("content-length", "0")
+        given = Headers(scope=scope)
+        length = given.get("content-length", "0")
         if not length.isdecimal() or int(length) > self.body_bytes:
             await PlainTextResponse("The request is too large.", 413)(scope, receive, with_headers)
             return
-        seen = 0
+        seen, last = 0, b""
+        encoded = given.get("content-type", "").startswith("application/x-www-form-urlencoded")
 
         async def counted() -> Message:
-            nonlocal seen
+            nonlocal seen, last
             message = await receive()
-            seen += len(message.get("body", b""))
+            body = message.get("body", b"")
+            seen += len(body)
+            if encoded and (b"%00" in last + body or b"\0" in body):
+                raise HTTPException(400, "The form holds a NUL character.")
+            last = body[-2:]
             if seen > self.body_bytes:
                 # A body without a stated length that turns out to be too large.
                 raise HTTPException(413, "The request is too large.")

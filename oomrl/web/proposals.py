@@ -245,7 +245,7 @@ def _proposal(
             "qualification": standing_of(site.state, site.settings.model_dump(mode="json"), site.now()),
             "attempts": site.settings.loop.attempts,
             "said_at": evidence.by_place(case.remarks),
-            "where": (path, int(place) if place.isdecimal() else 0, "new"),
+            "where": (path, int(place) if place.isdecimal() and len(place) < 9 else 0, "new"),
         }
         return page(request, entry, work, "proposal.html", **values)
 

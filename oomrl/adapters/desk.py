@@ -19,6 +19,7 @@ from oomrl.adapters.audit import Audit
 from oomrl.adapters.changes import Changes, changes_of
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.store import Work
+from oomrl.adapters.kill_switch import KillSwitch
 from oomrl.adapters.manual_model import ManualModel
 from oomrl.adapters.opinions import Opinion, of_critic, remarks_on
 from oomrl.adapters.repository import Repository, Revision
@@ -299,7 +300,11 @@ class Desk:
         return new
 
     def capital(self, person: Person, kind: CapitalKind, reason: str, amount: Decimal = Decimal(0)) -> None:
-        """Halt, resume or endow the account. Out of money is left by an endowment alone."""
+        """Halt, resume or endow the account. Out of money is left by an endowment alone.
+
+        A halt engages the kill switch before anything else, so that it holds where the record cannot be written;
+        what is open at a broker stays open. Once a resumption is recorded, the switch is released.
+        """
         demand(person, Right.OPERATE)
         why = _words(reason, "reason")
         endows = kind not in (CapitalKind.HALT, CapitalKind.RESUME)
@@ -307,6 +312,8 @@ class Desk:
             amount.is_finite() and 0 < amount < Decimal(10) ** 15 and amount == amount.quantize(Decimal("0.01"))
         ):
             raise Mistake(f"Expected an amount above 0 in dollars and cents, was {amount}.")
+        if kind is CapitalKind.HALT:
+            KillSwitch(self.state).engage(person.name, why, self.now())
         with self.store.begin() as work:
             mark = work.sessions.last_mark(self.run)
             if mark is None:
@@ -321,6 +328,8 @@ class Desk:
                 CapitalEvent(f"{kind.value}/{key}", self.run, kind, mark.day, at, amount, person.name, why)
             )
             done = self._note(work, person, kind.value, self.run, f"{amount} dollars: {why}" if endows else why)
+        if kind is CapitalKind.RESUME:
+            KillSwitch(self.state).release()
         self.audit.act(done)
 
     def _suffices(self, work: Work, mark: Mark, amount: Decimal) -> None:

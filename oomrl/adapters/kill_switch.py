@@ -47,20 +47,21 @@ class KillSwitch:
         """Let orders go out again."""
         self.place.unlink(missing_ok=True)
 
+    def words(self) -> str:
+        """Say who engaged the switch and why; empty while it is not engaged."""
+        try:
+            told = json.loads(self.place.read_text("utf-8"))
+            return f"by {told['by']}: {told['reason']}"
+        except FileNotFoundError:
+            return ""
+        except (OSError, ValueError, KeyError, TypeError):
+            return f"by a file {FILE} that cannot be read: nothing is sent"
+
     def guard(self) -> None:
         """Raise `Halt` while the switch is engaged. Asked before each order."""
-        try:
-            said = self.place.read_text("utf-8")
-        except FileNotFoundError:
-            return
-        except (OSError, UnicodeDecodeError) as error:
-            raise Halt(f"Expected to read {self.place}, could not ({error}): nothing is sent") from error
-        try:
-            told = json.loads(said)
-            words = f"by {told['by']}: {told['reason']}"
-        except (ValueError, KeyError, TypeError):
-            words = "(the file cannot be read)"
-        raise Halt(f"Halted {words}. `oomrl resume` lets orders go out again")
+        words = self.words()
+        if words:
+            raise Halt(f"Halted {words}. `oomrl resume` lets orders go out again")
 
 
 def ours(orders: Iterable[BrokerOrder]) -> list[BrokerOrder]:

@@ -95,10 +95,7 @@ def halt(flatten: bool, state: Path, person: str, reason: str) -> None:
 @person_options
 def resume(state: Path, person: str, reason: str) -> None:
     """Let a halted account trade again. Out of money is left by `oomrl endow` alone."""
-    from oomrl.adapters.kill_switch import KillSwitch
-
     _record(state, CapitalKind.RESUME, person, reason, Decimal(0))
-    KillSwitch(state).release()
     click.echo("Recorded. The loop trades again from its next decision on.")
 
 

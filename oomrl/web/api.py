@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from oomrl.adapters.desk import Case
+from oomrl.adapters.kill_switch import KillSwitch
 from oomrl.domain.people import Person, Remark, Right, Role
 from oomrl.domain.records import Act, CapitalKind
 from oomrl.review import Bound
@@ -235,6 +236,7 @@ def status(request: Request, person: See) -> dict[str, Any]:
         "mark": None if mark is None else asdict(mark),
         "revision": deployed.revision if deployed else "",
         "halted": capital.halted,
+        "stopped": KillSwitch(site.state).words(),
         "proposals": counts,
         "audit_head": site.chain.head(),
     }
@@ -277,7 +279,7 @@ def order(request: Request, person: See, client_order_id: Id) -> dict[str, Any]:
 
 @router.post("/halt")
 def halt(request: Request, person: Operate, body: Reason) -> Done:
-    """Stop trading with the account as it is."""
+    """Stop trading with the account as it is: no further order goes out; open orders at a broker are not cancelled."""
     site_of(request).desk.capital(person, CapitalKind.HALT, body.reason)
     return Done(done="halted")
 

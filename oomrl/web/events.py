@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import StreamingResponse
 
 from oomrl.adapters.notify import Notifier
@@ -20,6 +21,8 @@ router = APIRouter()
 #: How often the store is asked, and how often a silent stream says that it is alive, in seconds.
 EVERY, ALIVE = 1.0, 20.0
 TELL_EVERY = 30.0
+#: Live pages that one person may have open.
+MOST_STREAMS = 20
 
 
 class Pulse:
@@ -28,14 +31,14 @@ class Pulse:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.beats = 0
-        self.listeners = 0
+        self.listeners: Counter[str] = Counter()
         self._news = asyncio.Condition()
 
     async def beat(self) -> None:
         """Go on until cancelled. Nobody listening, nobody asks."""
         seen = ""
         while True:
-            if self.listeners:
+            if self.listeners.total():
                 try:
                     found = await asyncio.to_thread(self._look)
                 except OomrlError:
@@ -74,11 +77,14 @@ async def telling(site: Site) -> None:
 async def events(request: Request, entry: Annotated[Entry, Depends(page_needs(Right.SEE))]) -> StreamingResponse:
     """Stream `changed` events for as long as the browser listens."""
     pulse: Pulse = request.app.state.pulse
-    return StreamingResponse(_stream(pulse, request), media_type="text/event-stream")
+    name = entry.person.name
+    if pulse.listeners[name] >= MOST_STREAMS:
+        raise HTTPException(429, f"Expected at most {MOST_STREAMS} live pages of one person: close some.")
+    return StreamingResponse(_stream(pulse, request, name), media_type="text/event-stream")
 
 
-async def _stream(pulse: Pulse, request: Request) -> AsyncIterator[str]:
-    pulse.listeners += 1
+async def _stream(pulse: Pulse, request: Request, name: str) -> AsyncIterator[str]:
+    pulse.listeners[name] += 1
     known = pulse.beats
     try:
         yield "retry: 3000\n\n"
@@ -89,4 +95,4 @@ async def _stream(pulse: Pulse, request: Request) -> AsyncIterator[str]:
             except TimeoutError:
                 yield ": alive\n\n"
     finally:
-        pulse.listeners -= 1
+        pulse.listeners[name] -= 1

@@ -16,6 +16,7 @@ from oomrl.adapters.database import Store
 from oomrl.errors import Mistake
 from oomrl.settings import Settings, WebSettings
 from oomrl.web.app import create_app
+from oomrl.web.protocol import PatientProtocol
 from oomrl.web.site import Site
 
 
@@ -46,6 +47,7 @@ def server_of(app: FastAPI, settings: WebSettings, port: int) -> uvicorn.Server:
         app,
         host=settings.host,
         port=port,
+        http=PatientProtocol,
         access_log=False,
         log_level="warning",
         server_header=False,

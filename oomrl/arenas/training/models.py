@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
     Qwen3Config,
@@ -76,8 +77,10 @@ def smollm2() -> tuple[Any, Any]:
     if tokenizer.pad_token is None:
         tokenizer.pad_token = "<|endoftext|>"
     loaded = AutoModelForCausalLM.from_pretrained(folder, gguf_file=weights)
-    config = loaded.config
-    fresh = LlamaForCausalLM(config)
+    # The weights are whole numbers no more, and what is saved says so: as quantised ones nobody trains them on.
+    described = loaded.config.to_dict()
+    described.pop("quantization_config", None)
+    fresh = LlamaForCausalLM(LlamaConfig.from_dict(described))
     fresh.load_state_dict(loaded.state_dict())
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
     tokenizer.eos_token = "<|im_end|>"

@@ -1,7 +1,8 @@
 """Lay out what changed, line by line: pairs, words within a line, syntax colours, whole functions around a change.
 
 Pure: texts in, frozen rows out. Everything is bounded, because a patch may be of any size: files beyond `LARGEST` are
-shown without colours and word marks, and no more than `MOST_ROWS` rows of a file are laid out.
+shown without colours and word marks, and no more than `MOST_ROWS` rows of a file are laid out. Whatever is
+left out is said in a flag.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 
 from markupsafe import Markup, escape
 from pygments.lexers import get_lexer_for_filename
@@ -22,6 +24,8 @@ from oomrl.web.text import mark, odd
 
 LARGEST = 200_000
 MOST_ROWS = 1_500
+#: No line of a large file is shown beyond this many characters.
+LONGEST_LINE = 2_000
 AROUND = 4
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -80,18 +84,17 @@ def file_diff(
     blocks = _blocks(old, new, ignore_space, large)
     added = sum(j2 - j1 for tag, _, _, j1, j2 in blocks if tag != "equal")
     removed = sum(i2 - i1 for tag, i1, i2, _, _ in blocks if tag != "equal")
-    shown_old, shown_new = (None, None) if whole else (_shown(path, old, blocks, 0), _shown(path, new, blocks, 1))
-    colour = _plain_lines if large else _coloured
-    rows: list[Row] = []
-    for row in _rows(blocks, old, new, colour(path, old_text, old), colour(path, new_text, new), large):
-        rows.append(row)
-        if len(rows) >= MOST_ROWS * 4:
-            break
-    kept = rows if whole else list(_with_gaps(rows, shown_old or set(), shown_new or set()))
+    shown = None if whole else (_shown(path, old, blocks, 0), _shown(path, new, blocks, 1))
+    colour = _cut_lines if large else _coloured
+    rows = _rows(blocks, old, new, colour(path, old_text, old), colour(path, new_text, new), large, shown)
+    kept = list(islice(rows, MOST_ROWS + 1))
     action = "created" if before is None else "deleted" if after is None else "changed"
     cut = len(kept) > MOST_ROWS
     if cut:
         flags.append(f"only the first {MOST_ROWS:,} rows are shown: read the rest in the patch itself")
+    long = sum(len(line) > LONGEST_LINE for line in (*old, *new)) if large else 0
+    if long:
+        flags.append(f"{long:,} lines are cut after {LONGEST_LINE:,} characters: read the rest in the patch itself")
     return FileDiff(path, action, tuple(kept[:MOST_ROWS]), added, removed, tuple(flags), cut)
 
 
@@ -130,11 +133,22 @@ def _rows(
     old_spans: list[list[tuple[str, str]]],
     new_spans: list[list[tuple[str, str]]],
     large: bool,
+    shown: tuple[set[int], set[int]] | None,
 ) -> Iterator[Row]:
+    """Yield the rows; unchanged lines that `shown` (old and new numbers; none: all) leaves out become gaps."""
     for tag, i1, i2, j1, j2 in blocks:
         if tag == "equal":
+            hidden = 0
             for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
+                if shown is not None and i + 1 not in shown[0] and j + 1 not in shown[1]:
+                    hidden += 1
+                    continue
+                if hidden:
+                    yield Row("gap", hidden=hidden)
+                    hidden = 0
                 yield Row("same", i + 1, j + 1, _line(old_spans[i]), _line(new_spans[j]))
+            if hidden:
+                yield Row("gap", hidden=hidden)
             continue
         pairs = min(i2 - i1, j2 - j1)
         for step in range(pairs):
@@ -194,8 +208,15 @@ def _coloured(path: str, text: str, lines: list[str]) -> list[list[tuple[str, st
     return [s if "".join(p for _, p in s) == line else [("", line)] for s, line in zip(spans, lines, strict=True)]
 
 
+def _cut_lines(path: str, text: str, lines: list[str]) -> list[list[tuple[str, str]]]:
+    return [
+        [("", line[:LONGEST_LINE])] + [("cut", f" … {len(line) - LONGEST_LINE:,} more")] * (len(line) > LONGEST_LINE)
+        for line in lines
+    ]
+
+
 def _plain_lines(path: str, text: str, lines: list[str]) -> list[list[tuple[str, str]]]:
-    return [[("", line[:2_000])] for line in lines]
+    return [[("", line)] for line in lines]
 
 
 def _line(spans: list[tuple[str, str]], marked: set[int] | None = None, tag: str = "") -> Markup:
@@ -245,17 +266,3 @@ def _functions(path: str, lines: list[str]) -> list[tuple[int, int]]:
         for node in ast.walk(tree)
         if isinstance(node, kinds)
     ]
-
-
-def _with_gaps(rows: list[Row], old: set[int], new: set[int]) -> Iterator[Row]:
-    hidden = 0
-    for row in rows:
-        if row.kind != "same" or row.old_number in old or row.new_number in new:
-            if hidden:
-                yield Row("gap", hidden=hidden)
-                hidden = 0
-            yield row
-        else:
-            hidden += 1
-    if hidden:
-        yield Row("gap", hidden=hidden)

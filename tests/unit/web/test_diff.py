@@ -94,3 +94,31 @@ def test_inert_text_holds_no_tag_and_nothing_unseen(text: str) -> None:
 
 def test_a_long_text_is_cut_and_says_so() -> None:
     assert "cut after 10" in inert("x" * 11, 10) and "cut" not in inert("x" * 10, 10)
+
+
+def test_a_change_behind_any_number_of_unchanged_lines_is_shown() -> None:
+    for lines in (7_000, 60_000):
+        before = b"x = 1\n" * lines
+        found = file_diff("a.py", before, before + b"y = 2\n")
+        assert [row.kind for row in found.rows] == ["gap", "same", "same", "same", "same", "new"]
+        assert found.rows[0].hidden == lines - 4 and not found.cut
+
+
+def test_rows_that_are_left_out_are_said() -> None:
+    before = b"x = 1\n" * 2_000
+    for found in (
+        file_diff("a.py", before, b"y = 1\n" * 2_000),
+        file_diff("a.py", before, before + b"y\n", whole=True),
+    ):
+        assert found.cut and len(found.rows) == 1_500 and any("first 1,500 rows" in flag for flag in found.flags)
+
+
+def test_cut_lines_of_a_large_file_are_said_and_marked() -> None:
+    rest = b"x = 1\n" * 40_000
+    before, after = b"a = '" + b"s" * 3_000 + b"'\n", b"a = '" + b"s" * 3_000 + b"' + evil()\n"
+    found = file_diff("a.py", before + rest, after + rest)
+    assert any(flag.startswith("2 lines are cut after 2,000") for flag in found.flags)
+    row = next(row for row in found.rows if row.kind == "changed")
+    assert "1,015 more" in row.new and 'class="cut"' in row.new
+    small = file_diff("a.unknown", before, after)
+    assert "evil()" in next(row for row in small.rows if row.kind == "changed").new

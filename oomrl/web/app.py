@@ -76,7 +76,7 @@ def _hosts(settings: Settings) -> list[str]:
     """Return the names under which browsers may call the page; any other is an attempt to rebind one."""
     named = urlsplit(settings.web.public_url).hostname
     bound = settings.web.host
-    return ["localhost", "127.0.0.1", "[::1]", "testserver", *filter(None, (named, bound))]
+    return ["localhost", "127.0.0.1", "[::1]", *filter(None, (named, bound))]
 
 
 def _refusals(app: FastAPI) -> None:

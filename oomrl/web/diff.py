@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import difflib
+import io
 import re
+import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -74,6 +76,9 @@ def file_diff(
         found = sorted({f"U+{ord(c):04X}" for c in text if odd(c)})
         if found and (side == "after" or not flags):
             flags.append(f"{len(found)} kinds of invisible or reordering characters {side}: {', '.join(found[:8])}")
+    foreign = _foreign_names(path, new_text)
+    if foreign:
+        flags.append(f"{len(foreign)} names outside ASCII, which may look like others: {', '.join(foreign[:8])}")
     large = len(old_text) + len(new_text) > LARGEST
     if large:
         flags.append(f"large file ({len(new_text):,} characters): shown without colours and word marks")
@@ -82,6 +87,9 @@ def file_diff(
         if lines and lines[-1] == "":
             lines.pop()
     blocks = _blocks(old, new, ignore_space, large)
+    unseen = sum(old[i1 + n] != new[j1 + n] for tag, i1, i2, j1, _ in blocks if tag == "equal" for n in range(i2 - i1))
+    if unseen:
+        flags.append(f"white space ignored: {unseen:,} lines whose white space changed are shown as unchanged")
     added = sum(j2 - j1 for tag, _, _, j1, j2 in blocks if tag != "equal")
     removed = sum(i2 - i1 for tag, i1, i2, _, _ in blocks if tag != "equal")
     shown = None if whole else (_shown(path, old, blocks, 0), _shown(path, new, blocks, 1))
@@ -100,6 +108,23 @@ def file_diff(
 
 def _text(data: bytes | None) -> str:
     return "" if data is None else data.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _foreign_names(path: str, text: str) -> list[str]:
+    """Return the identifiers of Python code that are not plain ASCII, with their code points. Python folds some."""
+    if not path.endswith(".py") or text.isascii():
+        return []
+    found: set[str] = set()
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NAME and not token.string.isascii():
+                found.add(token.string)
+    except (SyntaxError, tokenize.TokenError):
+        # No Python: every word counts, those of comments as well.
+        found = {word for word in re.findall(r"[^\W\d]\w*", text) if not word.isascii()}
+    return [
+        f"{name[:40]} ({' '.join(f'U+{ord(c):04X}' for c in name[:40] if not c.isascii())})" for name in sorted(found)
+    ]
 
 
 def _blocks(old: list[str], new: list[str], ignore_space: bool, large: bool) -> list[tuple[str, int, int, int, int]]:

@@ -85,7 +85,7 @@ class Guard:
             body = message.get("body", b"")
             seen += len(body)
             if encoded and (b"%00" in last + body or b"\0" in body):
-                raise HTTPException(400, "The form holds a NUL character.")
+                raise HTTPException(422, "The form holds a NUL character.")
             last = body[-2:]
             if seen > self.body_bytes:
                 # A body without a stated length that turns out to be too large.

@@ -101,8 +101,7 @@ def _me(request: Request, entry: Entry, made: str = "") -> Response:
 
 def _people(request: Request, entry: Entry, invited: str = "", secret: str = "") -> Response:
     site = site_of(request)
-    begins = site.settings.web.public_url.rstrip("/") or str(request.base_url).rstrip("/")
-    link = f"{begins}/welcome/{secret}" if secret else ""
+    link = f"{site.url}/welcome/{secret}" if secret else ""
     with site.store.read() as view:
         users = view.people.users()
         return page(request, entry, view, "people.html", users=users, link=link, invited=invited, roles=list(Role))

@@ -17,7 +17,7 @@ from oomrl.errors import Mistake
 from oomrl.settings import Settings, WebSettings
 from oomrl.web.app import create_app
 from oomrl.web.protocol import PatientProtocol
-from oomrl.web.site import Site
+from oomrl.web.site import Site, url_of
 
 
 def check_exposure(settings: WebSettings) -> None:
@@ -61,12 +61,6 @@ def server_of(app: FastAPI, settings: WebSettings, port: int) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def url_of(settings: WebSettings, port: int) -> str:
-    """Return what people's browsers call the page."""
-    scheme = "https" if settings.tls_certificate is not None else "http"
-    return settings.public_url.rstrip("/") or f"{scheme}://{settings.host}:{port}"
-
-
 @contextmanager
 def serving(
     state: Path, settings: Settings, run: str, place: str | Path | None = None, say: Callable[[str], None] = print
@@ -79,10 +73,10 @@ def serving(
     check_exposure(settings.web)
     with Store.open(place or state / "oomrl.db") as store, _listening(settings.web) as (listening, port):
         app = create_app(state, store, settings, run)
+        url = app.state.site.url = url_of(settings.web, port)
         server = server_of(app, settings.web, port)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="page", daemon=True)
         thread.start()
-        url = url_of(settings.web, port)
         say_where(app.state.site, url, say)
         try:
             yield url

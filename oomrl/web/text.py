@@ -12,8 +12,10 @@ from markupsafe import Markup, escape
 
 #: Characters that are fine in a text of several lines.
 _PLAIN = frozenset("\n\t")
-#: Printable by Python's word, and yet nothing to see: fillers and variation selectors.
-_UNSEEN = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5") | {chr(c) for c in range(0xFE00, 0xFE10)}
+#: Printable by Python's word, and yet nothing to see: fillers, blanks and variation selectors.
+_UNSEEN = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800\U0001d159") | {
+    chr(c) for c in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+}
 
 
 def odd(character: str) -> bool:

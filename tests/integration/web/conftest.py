@@ -18,6 +18,8 @@ from oomrl.web.app import create_app
 from oomrl.web.site import Site
 from tests.states import RUN, MadeUp, made_up, opened
 
+#: What the test client calls the page.
+HOST = "http://testserver"
 PASSWORD = "correct horse battery"
 ROOT = Person("root", frozenset(Right), "command")
 
@@ -136,7 +138,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(tmp_path: Path, template: Path) -> Iterator[Page]:
     made = opened(shutil.copytree(template, tmp_path / "state"))
     clock = Clock()
-    settings = Settings(web=WebSettings(logins_a_minute=10_000, requests_a_minute=1_000_000))
+    settings = Settings(web=WebSettings(public_url=HOST, logins_a_minute=10_000, requests_a_minute=1_000_000))
     app = create_app(made.state, made.store, settings, RUN, clock)
     yield Page(made, app, clock)
     made.store.close()

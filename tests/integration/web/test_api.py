@@ -9,7 +9,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 from oomrl.domain.people import Person, Right, Role
-from tests.integration.web.conftest import ROOT, Page
+from tests.integration.web.conftest import HOST, ROOT, Page
 from tests.states import made_up
 
 EXAMPLES = settings(
@@ -30,7 +30,9 @@ def api(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-de
     made = made_up(tmp_path_factory.mktemp("api") / "state")
     made.loss()
     made.proposal()
-    app = create_app(made.state, made.store, Settings(web=WebSettings(requests_a_minute=1_000_000)), "simulation")
+    app = create_app(
+        made.state, made.store, Settings(web=WebSettings(public_url=HOST, requests_a_minute=1_000_000)), "simulation"
+    )
     accounts = app.state.site.accounts
     accounts.accept(accounts.invite(ROOT, "ada", Role.ADMIN), "", "correct horse battery", "")
     token = accounts.make_token(Person("ada", frozenset(Right)), "fuzz", frozenset(Right))

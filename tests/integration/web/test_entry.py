@@ -13,7 +13,8 @@ from oomrl.settings import Settings, WebSettings
 from oomrl.web.app import create_app
 from oomrl.web.guard import HEADERS
 from oomrl.web.serving import check_exposure
-from tests.integration.web.conftest import PASSWORD, ROOT, Browser, Page
+from oomrl.web.site import url_of
+from tests.integration.web.conftest import HOST, PASSWORD, ROOT, Browser, Page
 from tests.states import RUN
 
 
@@ -69,7 +70,7 @@ def test_an_administrator_ends_a_lock(page: Page) -> None:
 
 
 def test_attempts_from_one_address_are_limited(page: Page) -> None:
-    settings = Settings(web=WebSettings(logins_a_minute=6))
+    settings = Settings(web=WebSettings(public_url=HOST, logins_a_minute=6))
     browser = Browser(create_app(page.made.state, page.made.store, settings, RUN, page.clock))
     codes = [browser.log_in("nobody", "wrong password").status_code for _ in range(4)]
     assert codes == [403, 403, 429, 429]
@@ -320,3 +321,33 @@ def test_the_page_is_not_served_in_the_clear_beyond_this_machine() -> None:
     for settings in (WebSettings(host="0.0.0.0"), WebSettings(host="example.org"), WebSettings(tls_key="x")):
         with pytest.raises(Mistake):
             check_exposure(settings)
+
+
+def test_links_lead_where_the_settings_say_and_never_where_a_request_says(page: Page) -> None:
+    adam = page.as_("adam")
+    page.site.url = "https://review.example"
+    data = {"csrf": adam.csrf(), "name": "eve", "role": "viewer"}
+    answer = adam.http.post(
+        "http://localhost:666/people",
+        data=data,
+        headers={"cookie": "; ".join(f"{c.name}={c.value}" for c in adam.http.cookies.jar)},
+    )
+    assert "https://review.example/welcome/" in answer.text and "666" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("web", "url"),
+    [
+        (WebSettings(), "http://127.0.0.1:80"),
+        (WebSettings(host="::1"), "http://[::1]:80"),
+        (WebSettings(public_url="https://review.example/"), "https://review.example"),
+    ],
+)
+def test_the_url_of_the_page(web: WebSettings, url: str) -> None:
+    assert url_of(web, 80) == url
+
+
+def test_the_host_of_the_tests_is_no_host_of_a_served_page(page: Page) -> None:
+    app = create_app(page.made.state, page.made.store, Settings(), RUN, page.clock)
+    assert Browser(app).get("/login").status_code == 400
+    assert Browser(app).get("/login", headers={"host": "127.0.0.1:8420"}).status_code == 200

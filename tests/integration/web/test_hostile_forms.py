@@ -17,7 +17,7 @@ from oomrl.settings import Settings, WebSettings
 from oomrl.web import account, doors, exports, people, prompts, proposals
 from oomrl.web.app import create_app
 from oomrl.web.guard import HEADERS
-from tests.integration.web.conftest import Browser, Clock, Page
+from tests.integration.web.conftest import HOST, Browser, Clock, Page
 from tests.states import RUN, opened
 
 DIGITS = "9" * 5_000
@@ -43,7 +43,7 @@ def _routes(method: str) -> list[APIRoute]:
 def served(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterator[tuple[Browser, str, str]]:
     """Give an administrator's browser that is shown errors as a server sends them, a proposal, and the form's word."""
     made = opened(shutil.copytree(template, tmp_path_factory.mktemp("hostile") / "state"))
-    settings = Settings(web=WebSettings(logins_a_minute=1_000_000, requests_a_minute=1_000_000))
+    settings = Settings(web=WebSettings(public_url=HOST, logins_a_minute=1_000_000, requests_a_minute=1_000_000))
     page = Page(made, create_app(made.state, made.store, settings, RUN, Clock()), Clock())
     browser = page.as_("adam")
     proposal = made.proposal().id
@@ -93,7 +93,7 @@ def test_a_wrong_question_is_refused_before_a_file_begins(page: Page) -> None:
 
 
 def test_a_nul_in_a_form_or_a_body_is_refused(page: Page) -> None:
-    assert page.as_("adam").act("/people", name="a\0b", role="viewer").status_code == 400
+    assert page.as_("adam").act("/people", name="a\0b", role="viewer").status_code == 422
     body = {"name": "a\0b", "role": "viewer"}
     answer = page.browser().http.post("/api/v1/people", json=body, headers=page.token("adam"))
     assert answer.status_code == 422 and "NUL" in answer.json()["error"]

@@ -43,7 +43,9 @@ def test_a_change_shows_its_whole_function_and_hides_the_rest() -> None:
 def test_white_space_may_be_ignored() -> None:
     new = OLD.replace(b"    return 1", b"        return  1")
     assert file_diff("a.py", OLD, new).added == 1
-    assert file_diff("a.py", OLD, new, ignore_space=True).added == 0
+    ignored = file_diff("a.py", OLD, new, ignore_space=True)
+    assert ignored.added == 0 and any("1 lines whose white space changed" in flag for flag in ignored.flags)
+    assert file_diff("a.py", OLD, OLD + b"x = 1\n", ignore_space=True).flags == ()
 
 
 def test_new_and_deleted_files_say_so() -> None:
@@ -122,3 +124,17 @@ def test_cut_lines_of_a_large_file_are_said_and_marked() -> None:
     assert "1,015 more" in row.new and 'class="cut"' in row.new
     small = file_diff("a.unknown", before, after)
     assert "evil()" in next(row for row in small.rows if row.kind == "changed").new
+
+
+def test_names_outside_ascii_are_flagged_in_code_and_nowhere_else() -> None:
+    found = file_diff("a.py", OLD, OLD + "c\u0430p = 1  # na\u00efve\n".encode())
+    assert found.flags == ("1 names outside ASCII, which may look like others: c\u0430p (U+0430)",)
+    broken = file_diff("a.py", OLD, "def (:\n  c\u0430p = (".encode())
+    assert any("U+0430" in flag for flag in broken.flags)
+    assert file_diff("a.py", OLD, OLD + "x = 'na\u00efve'\n".encode()).flags == ()
+    assert file_diff("a.md", OLD, "na\u00efve\n".encode()).flags == ()
+
+
+def test_blanks_and_selectors_that_python_calls_printable_are_marked() -> None:
+    for point in (0xE0100, 0xE01EF, 0x180B, 0x180F, 0x2800, 0x1D159, 0xFE0F):
+        assert odd(chr(point)) and f"U+{point:04X}" in inert(f"a{chr(point)}b")

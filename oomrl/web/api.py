@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from oomrl.adapters.desk import Case
@@ -20,7 +21,9 @@ from oomrl.web.proposals import instant
 from oomrl.web.shell import WAITING
 from oomrl.web.tables import TABLES, Asked
 
-router = APIRouter(prefix="/api/v1", tags=["review"])
+#: Said in the document; who comes in, and with which rights, is judged by `token_needs`.
+BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="A token of the page: `oomrl_...`.")
+router = APIRouter(prefix="/api/v1", tags=["review"], dependencies=[Depends(BEARER)])
 
 See = Annotated[Person, Depends(token_needs(Right.SEE))]
 Comment = Annotated[Person, Depends(token_needs(Right.COMMENT))]

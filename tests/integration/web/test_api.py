@@ -62,6 +62,9 @@ def test_the_document_names_every_refusal_and_needs_no_other_host(page: Page) ->
     for path, methods in document["paths"].items():
         for operation in methods.values():
             assert {"401", "403", "409"} <= set(operation["responses"]), path
+            assert operation["security"] == [{"token": []}], path
+    scheme = document["components"]["securitySchemes"]["token"]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     assert "http" not in json.dumps(document.get("servers", []))
 
 

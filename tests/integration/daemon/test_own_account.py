@@ -59,7 +59,7 @@ class Served:
         # Quotes of the emulator change at the four points of its path alone.
         broker = {"base_url": url, "data_url": url, "stale_seconds": 4 * 3600, "straggler_seconds": 3600}
         account = {"tape": str(self.tape), "broker": "alpaca"}
-        self.settings = load(None, {"broker": broker, "accounts": {"main": account}, "loop": {"reviewer": "auto"}})
+        self.settings = load(None, {"broker": broker, "accounts": {"main": account}})
         self.desk = Desk(folder / "state", self.settings, timer=self.timer)
         self.desk.folder.mkdir()
         self.store = Store.open(self.desk.folder / "oomrl.db")

@@ -139,6 +139,7 @@ class Compared:
     figures: list[dict[str, Any]]
     windows: list[dict[str, Any]]
     tests: list[dict[str, Any]]
+    rows: list[tuple[date, float, float, float, float]]
 
 
 _FIGURES = (
@@ -192,7 +193,11 @@ def compared(verdict: StoredVerdict | None) -> Compared | None:
             figures.append({"name": name, "percent": share, "candidate": a, "incumbent": b, "chart": chart})
     promotion = _map(_map(verdict.payload if verdict else None).get("promotion"))
     tests = [{"name": name, **_map(test)} for name, test in _map(promotion.get("tests")).items()]
-    return Compared(equity, drawdown, figures, windows, tests)
+    # The curves in numbers, some thirty of their days, for who does not see them.
+    step = max(1, len(days) // 30)
+    shown = sorted({*range(0, len(days), step), len(days) - 1})
+    rows = list(zip(days, one, other, _falls(one), _falls(other), strict=True))
+    return Compared(equity, drawdown, figures, windows, tests, [rows[place] for place in shown])
 
 
 def deltas(verdict: StoredVerdict | None, earlier: StoredVerdict | None) -> list[dict[str, Any]]:

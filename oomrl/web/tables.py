@@ -123,6 +123,32 @@ def orders(site: Site, view: Work, asked: Asked) -> Table:
     return Table("orders", "Orders", columns, [order_row(order) for order in found], more)
 
 
+def order_states(site: Site, view: Work, asked: Asked) -> Table:
+    """Every change of each order's state, the orders with the newest decision first."""
+    before = (_day(asked.after), 0) if asked.after else None
+    found = view.reading.orders(site.run, before, asked.most)
+    rows = [
+        {
+            "client_order_id": event.client_order_id,
+            "sequence": event.sequence,
+            "at": event.at,
+            "kind": event.kind,
+            "detail": json.dumps(event.detail, sort_keys=True, default=str),
+        }
+        for order in found
+        for event in view.orders.events(site.run, order.client_order_id)
+    ]
+    columns = (
+        ("client_order_id", "order"),
+        ("sequence", "number"),
+        ("at", "day"),
+        ("kind", "text"),
+        ("detail", "text"),
+    )
+    more = found[-1].decided_on.isoformat() if len(found) >= asked.most else ""
+    return Table("order_states", "Changes of orders", columns, rows, more)
+
+
 def order_row(order: StoredOrder) -> Row:
     """Return an order as a row."""
     return {
@@ -381,6 +407,7 @@ TABLES: Mapping[str, Callable[[Site, Work, Asked], Table]] = {
     "losses": losses,
     "positions": positions,
     "orders": orders,
+    "order_states": order_states,
     "fills": fills,
     "shortfall": shortfall,
     "ledger": ledger,

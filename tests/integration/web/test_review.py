@@ -179,6 +179,12 @@ def test_changed_lines_that_no_test_reaches_and_mutants_that_survive_are_shown(p
     assert "src/strategy/ranks.py:3" in measured and "a &lt;= b" in measured
 
 
+def test_the_replay_s_curves_stand_in_numbers_too(page: Page, made: MadeUp) -> None:
+    text = page.as_("ann").get(f"/proposals/{made.proposal().id}").text
+    numbers = text.partition("The numbers of both charts")[2].partition("</table>")[0]
+    assert numbers.count("<tr>") == 1 + 30 and f"{1.001**30:.4f}" in numbers
+
+
 def test_a_replayed_approval_is_refused_with_the_difference(page: Page, desk: Desk, made: MadeUp) -> None:
     proposal = made.proposal()
     browser = page.as_("ann")

@@ -133,7 +133,7 @@ class Accounts:
         with _HASHING:
             right = _fits(user.password if user is not None and user.password else _NOBODY, password)
         if user is None or not right or locked or not user.active or not user.password:
-            self._failed(user, locked, name, address)
+            self._failed(user, locked, address)
             raise Refused("Expected the name and password of an account that is not locked, was another.")
         with self.store.begin() as work:
             work.people.change(user.name, failures=0, locked_until=None)
@@ -141,15 +141,19 @@ class Accounts:
             work.people.note(Done(at, user.name, "page", "log in", user.name, "", address))
             return self._entered(work, user)
 
-    def _failed(self, user: User | None, locked: bool, name: str, address: str) -> None:
+    def _failed(self, user: User | None, locked: bool, address: str) -> None:
         at = self.now()
         with self.store.begin() as work:
-            work.people.note(Done(at, name[:80] or "?", "page", "failed log in", name[:80], "", address))
-            if user is None or locked:
+            # What was typed for a name may be a password.
+            who = "?" if user is None else user.name
+            work.people.note(Done(at, who, "page", "failed log in", who, "", address))
+            now = None if user is None or locked else work.people.user(user.name)
+            if user is None or now is None:
                 return
-            failures = user.failures + 1
+            # Counted from what stands there now: of many guesses at once each counts.
+            failures = now.failures + 1
             lock = failures % self.settings.failures_before_lockout == 0
-            until = at + timedelta(minutes=self.settings.lockout_minutes) if lock else user.locked_until
+            until = at + timedelta(minutes=self.settings.lockout_minutes) if lock else now.locked_until
             work.people.change(user.name, failures=failures, locked_until=until)
 
     def by_cookie(self, secret: str, address: str) -> tuple[Person, Login] | None:

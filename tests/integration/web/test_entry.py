@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from argon2 import PasswordHasher
 
@@ -59,6 +61,18 @@ def test_five_failures_lock_an_account_for_a_while(page: Page) -> None:
     assert page.browser().log_in("ann").status_code == 403
     page.clock.on(minutes=16)
     assert page.browser().log_in("ann").status_code == 303
+
+
+def test_guesses_at_once_all_count_and_none_is_written_down(page: Page) -> None:
+    page.as_("ann")
+    guesses = [threading.Thread(target=page.browser().log_in, args=("ann", "wrong password")) for _ in range(5)]
+    for guess in guesses:
+        guess.start()
+    for guess in guesses:
+        guess.join()
+    assert page.browser().log_in("ann").status_code == 403
+    page.browser().log_in(PASSWORD)
+    assert PASSWORD not in page.as_("adam").get("/account/audit").text
 
 
 def test_an_administrator_ends_a_lock(page: Page) -> None:

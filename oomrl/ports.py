@@ -157,7 +157,7 @@ class WorkerFactory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An earlier answer to the same diagnostic: the canonical diff, and the findings that refused it.
+    """An earlier answer to the same diagnostic: the canonical diff (tests, then logic), and what refused it.
 
     Findings are texts such as "GR203 src/strategy/sizing.py:12 Expected ..."; what a hidden check saw is never
     among them.

@@ -80,5 +80,7 @@ def remarks_on(view: Work, proposal: Proposal) -> list[Remark]:
 
 
 def _answered(view: Work, run: str, diagnostic: str, role: Role, attempt: int) -> Prompt | None:
+    """Return the last prompt with a reply: one that could not be read was sent back with the reason."""
     asked = view.prompts.all(run, diagnostic)
-    return next((p for p in asked if p.role == role.value and p.attempt == attempt and p.reply is not None), None)
+    there = [p for p in asked if p.role == role.value and p.attempt == attempt and p.reply is not None]
+    return max(there, key=lambda prompt: prompt.asked_at, default=None)

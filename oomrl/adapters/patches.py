@@ -19,7 +19,8 @@ def applied(tree: Mapping[str, bytes], patch: bytes, name: str = "the patch") ->
     try:
         return dict(apply_patch(Tree(tree), parse_patch(patch, WIDE, [])))
     except PatchError as error:
-        raise Mistake(f"{name} does not apply: {error}") from error
+        where = f"{error.item.path}:{error.item.line}: " if error.item.path else ""
+        raise Mistake(f"{name} does not apply: {where}{error}") from error
 
 
 def result_of(base: Mapping[str, bytes], proposal: Proposal) -> dict[str, bytes]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from oomrl.adapters import patches
 from oomrl.adapters.briefing import Briefing, Told
@@ -15,7 +16,7 @@ from oomrl.adapters.models import Models
 from oomrl.adapters.prompting import Prompting, Question, Said
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.strategies import configuration
-from oomrl.agents.drafts import Draft, read_draft
+from oomrl.agents.drafts import Critique, Draft, read_critique, read_draft
 from oomrl.agents.problem import Unusable
 from oomrl.agents.reply import Answer, Kind, read_reply
 from oomrl.agents.roles import Role, prompt_id
@@ -33,6 +34,10 @@ from oomrl.stages import Waiting
 
 #: Who wrote a mandate that no analyst and no person has touched.
 RULES = "rules"
+#: Begins the line of a proposal that says why there are no tests of its author's in it.
+NO_TESTS = "The test author's reply could not be used"
+
+Read = TypeVar("Read", Draft, Critique)
 
 
 class AgentProposer:
@@ -110,21 +115,18 @@ class AgentProposer:
     def draft(self, diagnostic: StoredDiagnostic, revision: str) -> StoredDiagnostic | Waiting:
         """Return a diagnostic with the analyst's mandate in place of the rules', or escalated with the reason.
 
-        Where somebody else has spoken, where no language model is the analyst, and where its draft cannot be read, the
-        diagnostic stays as it is.
+        Where somebody else has spoken, where no language model is the analyst, and where none of its drafts can be
+        read, the diagnostic stays as it is.
         """
         if diagnostic.mandate_by != RULES or Role.ANALYST not in self.models.of:
             return diagnostic
         if refusal := self.refusal():
             return Waiting("qualification", refusal)
-        asked = self._ask(Role.ANALYST, diagnostic, [(1, self.repository.tree(revision), Told())])
-        if isinstance(asked, Waiting):
-            return asked
-        try:
-            said: Draft = read_draft(asked[0].text)
-        except Unusable:
-            return diagnostic
-        by = f"analyst ({asked[0].model})"[:200]
+        asked = self._insist(Role.ANALYST, diagnostic, 1, self.repository.tree(revision), Told(), read_draft)
+        if asked is None or isinstance(asked, Waiting):
+            return asked or diagnostic
+        said, model = asked
+        by = f"analyst ({model})"[:200]
         if said.escalate:
             return replace(diagnostic, mandate_by=by, status="escalated")
         return replace(diagnostic, mandate=said.mandate, mandate_by=by)
@@ -132,27 +134,34 @@ class AgentProposer:
     def propose(self, diagnostic: StoredDiagnostic, attempt: int, revision: str) -> Proposal | Waiting:
         """Ask for proposals: the ordered pair of a tests patch (models that write tests) and a logic patch.
 
-        All candidates of the attempt's batch are asked at once, each knowing what came before the batch alone.
+        All candidates of the attempt's batch are asked at once, each knowing what came before the batch alone. A test
+        author who escalates ends its attempt; one whose reply cannot be used leaves the coder with the tests that
+        stand, and both are told why when they are asked again.
         """
         if refusal := self.refusal():
             return Waiting("qualification", refusal)
         first, batch = self._batch(diagnostic, attempt)
         tree = self.repository.tree(revision)
         told = Told(self._earlier(diagnostic, first), self._asked_for(diagnostic, first))
-        tests = dict.fromkeys(batch, "")
+        written: dict[int, Answer] = {}
         if Role.TEST_AUTHOR in self.models.of:
             asked = self._ask(Role.TEST_AUTHOR, diagnostic, [(number, tree, told) for number in batch], first)
             if isinstance(asked, Waiting):
                 return asked
-            written = [read_reply(said.text, tree, said.finish, apply=_canonical) for said in asked]
-            tests = {n: found.patch for n, found in zip(batch, written, strict=True) if found.kind is Kind.PATCH}
-        after = {n: patches.applied(tree, tests[n].encode()) if tests.get(n) else tree for n in batch}
+            written = {n: _tests(said, tree) for n, said in zip(batch, asked, strict=True)}
+            batch = [n for n in batch if written[n].kind is not Kind.ESCALATE]
+            if attempt not in batch:
+                return self._proposal(diagnostic, attempt, first, revision, "", written[attempt])
+        tests = {n: written[n].patch if n in written else "" for n in batch}
+        after = {n: patches.applied(tree, tests[n].encode()) if tests[n] else tree for n in batch}
         asked = self._ask(Role.CODER, diagnostic, [(number, after[number], told) for number in batch], first)
         if isinstance(asked, Waiting):
             return asked
         said = asked[batch.index(attempt)]
         answer = read_reply(said.text, after[attempt], said.finish, apply=_canonical)
-        return self._proposal(diagnostic, attempt, first, revision, tests.get(attempt, ""), answer)
+        if attempt in written and written[attempt].kind is Kind.UNUSABLE:
+            answer = replace(answer, repairs=(*answer.repairs, f"{NO_TESTS}: {written[attempt].message}"))
+        return self._proposal(diagnostic, attempt, first, revision, tests[attempt], answer)
 
     def criticise(self, diagnostic: StoredDiagnostic, proposal: Proposal) -> Waiting | None:
         """Let the critic attack a diff, for whoever reviews it; the reply is in the store, and decides nothing."""
@@ -160,8 +169,31 @@ class AgentProposer:
             return None
         tree = self.repository.tree(proposal.base_revision)
         told = Told(patch=proposal.tests_patch + proposal.logic_patch)
-        asked = self._ask(Role.CRITIC, diagnostic, [(proposal.attempt, tree, told)])
+        asked = self._insist(Role.CRITIC, diagnostic, proposal.attempt, tree, told, read_critique)
         return asked if isinstance(asked, Waiting) else None
+
+    def _insist(
+        self,
+        role: Role,
+        diagnostic: StoredDiagnostic,
+        attempt: int,
+        tree: Mapping[str, bytes],
+        told: Told,
+        read: Callable[[str], Read],
+    ) -> tuple[Read, str] | Waiting | None:
+        """Return what a role that answers in JSON said, and its model; None where it never could be read.
+
+        A reply that cannot be read goes back with the reason, as often as a diagnostic has attempts.
+        """
+        for round_ in range(self.attempts):
+            asked = self._ask(role, diagnostic, [(attempt, tree, told)], round_=round_)
+            if isinstance(asked, Waiting):
+                return asked
+            try:
+                return read(asked[0].text), asked[0].model
+            except Unusable as error:
+                told = replace(told, earlier=(*told.earlier, Attempt(round_ + 1, "", (error.message,))))
+        return None
 
     def _proposal(
         self, diagnostic: StoredDiagnostic, attempt: int, first: int, revision: str, tests: str, answer: Answer
@@ -212,12 +244,14 @@ class AgentProposer:
         diagnostic: StoredDiagnostic,
         asked: Sequence[tuple[int, Mapping[str, bytes], Told]],
         first: int | None = None,
+        round_: int = 0,
     ) -> list[Said] | Waiting:
         """Ask a role for each attempt, with the tree that it sees and what was said before."""
         questions = []
         for attempt, tree, told in asked:
             rendered, context = self.briefing.prompt(role, diagnostic, tree, told, attempt, self.models.budgets[role])
-            name = prompt_id(self.run, diagnostic.id, role, attempt, 0 if first is None else attempt - first)
+            candidate = 0 if first is None else attempt - first
+            name = prompt_id(self.run, diagnostic.id, role, attempt, candidate, round_)
             prompt = Prompt(
                 name, self.run, diagnostic.id, role.value, attempt, rendered.text, self.now(), rendered.version
             )
@@ -242,7 +276,10 @@ class AgentProposer:
         return (*(r.reason for r in said if r.act is Act.REQUEST_CHANGES), *(remark.as_asked() for remark in remarks))
 
     def _earlier(self, diagnostic: StoredDiagnostic, attempt: int) -> tuple[Attempt, ...]:
-        """Return the earlier answers with what refused them: visible findings by name, hidden parts by one bit."""
+        """Return the earlier answers with what refused them: visible findings by name, hidden parts by one bit.
+
+        What was mended in a reply is not among them, but for a test author's reply that could not be used.
+        """
         found = []
         with self.store.read() as view:
             for proposal in view.proposals.all(self.run, diagnostic.id):
@@ -256,13 +293,21 @@ class AgentProposer:
                 ]
                 if not proposal.logic_patch:
                     told.append(proposal.explanation)
-                found.append(Attempt(proposal.attempt, proposal.logic_patch, tuple(told)))
+                told += [line for line in proposal.repairs if line.startswith(NO_TESTS)]
+                found.append(Attempt(proposal.attempt, proposal.tests_patch + proposal.logic_patch, tuple(told)))
         return tuple(found)
 
 
 def _own(judge: Judge, loss: Loss) -> list[SessionRecord]:
     """Return the sessions to a loss in which the deployed revision decided."""
     return [r for r in judge.records if r.day <= loss.last and (judge.since is None or r.day >= judge.since)]
+
+
+def _tests(said: Said, tree: Mapping[str, bytes]) -> Answer:
+    """Read a test author's reply: it may also say that the tests that stand suffice, which is an empty patch."""
+    if said.text.strip().startswith("NO NEW TESTS:") and "\n" not in said.text.strip():
+        return Answer(Kind.PATCH)
+    return read_reply(said.text, tree, said.finish, apply=_canonical)
 
 
 def _canonical(tree: Mapping[str, bytes], patch: str) -> str:

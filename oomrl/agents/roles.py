@@ -115,7 +115,7 @@ def _masked(text: str, mask: Mask | None) -> str:
 
 def _earlier(attempt: Attempt, mask: Mask | None) -> tuple[int, str, str]:
     findings = _masked("\n".join(attempt.findings), mask)
-    return attempt.number, fenced("diff", attempt.patch), fenced("text", findings)
+    return attempt.number, fenced("diff", attempt.patch) if attempt.patch else "", fenced("text", findings)
 
 
 def _shown(assignment: Assignment, masked: bool) -> Mapping[str, Any]:

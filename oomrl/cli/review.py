@@ -78,6 +78,8 @@ def show(proposal: str, who: str, state: Path, settings_file: Path | None, as_js
     click.echo(f"Class: {case.risk.name}{touched}; approvals: {len(case.votes)} of {case.risk.approvals}")
     click.echo("".join(f"\n{parameter.in_words()}" for parameter in case.changes.parameters_changed))
     click.echo(f"\nProposal {found.id} by {found.author}:\n{plain(found.explanation)}\n")
+    for line in found.repairs:
+        click.echo(f"Read from the reply with a change: {plain(line)}")
     click.echo(plain(found.tests_patch + found.logic_patch))
     if case.critic is not None:
         click.echo(f"Critic ({plain(case.critic.model)}): {plain(case.critic.summary)}")

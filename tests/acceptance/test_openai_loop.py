@@ -48,8 +48,9 @@ def replies() -> list[Step]:
     policy = (ROOT / "strategy_repo" / "policy.toml").read_text("utf-8").split("\n")[0]
     return [
         error(429, "slow down", retry_after="0"),
+        chat("The cause is that orders outgrow volume."),  # analyst: no JSON, so it is asked again
         chat(json.dumps({**DRAFT, "escalate": ""})),
-        chat("ESCALATE: no new test is needed"),  # test author, first attempt
+        chat("NO NEW TESTS: test_a_weight_is_at_most_its_cap"),  # test author, first attempt
         fake.recorded(RECORDED / "smollm2-coder.jsonl")[-1],  # what a small real model wrote
         Step(body=chat("half").body, cut=60),  # test author, second attempt: the endpoint stops in the middle
         chat("", refusal="I can't help with that."),
@@ -86,15 +87,17 @@ def test_from_a_loss_by_way_of_bad_replies_to_a_deployment(tmp_path: Path, comma
     }
 
     asked = [body["messages"][1]["content"] for body in served.bodies]
-    assert DRAFT["mandate"] in asked[2] and "Trade what the names can bear." in asked[-1]
+    assert "Expected one JSON object" in asked[2] and "Attempt 1" in asked[2], "the analyst is told what was wrong"
+    assert DRAFT["mandate"] in asked[3] and "Trade what the names can bear." in asked[-1]
     assert "Attempt 2" in asked[-1] and "policy.toml" in asked[-1].split("Findings:")[-1], "it is told what was refused"
+    assert "The test author's reply could not be used" in asked[-1] and "refus" in asked[-1].split("Attempt 2")[1]
     known = ("AAPL", "GOOG", "IBM", "MSFT", "2006-08")
     assert not [word for word in known if any(word in text for text in asked)], "names and dates are masked"
     everything = b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
     assert KEY.encode() not in everything + ran.out.encode() + ran.err.encode()
 
     cassettes = sorted((state / "traffic").glob("*.jsonl"))
-    assert len(cassettes) == 7 and command("audit", "verify", "--state", state).code == 0
+    assert len(cassettes) == 8 and command("audit", "verify", "--state", state).code == 0
     cassettes[-1].write_text(cassettes[-1].read_text("utf-8").replace("m-1", "m-2"), "utf-8")
     told = command("audit", "verify", "--state", state)
     assert told.code == 1 and cassettes[-1].stem in told.out + told.err

@@ -12,7 +12,8 @@ Each negative part of the decomposition over the loss window is handed to causes
     impact                blind to liquidity (in names whose orders asked for more than the reference share of volume);
                           the rest is friction
     spread, fees,         friction: what lies above the assumed rate to execution decay; of what lies below, the share
-    rest of impact        above the reference turnover to churn; the rest is the price of trading at all
+    rest of impact        above the reference turnover to churn, but to concentration what was traded there of positions
+                          beyond the reference weight; the rest is the price of trading at all
     unfilled              blind to liquidity in names as above, else missed orders
     corporate actions     corporate actions
     model bills           model bills
@@ -287,8 +288,8 @@ def _friction(
     references: References,
 ) -> list[_Found]:
     """Share spread, impact, fees and what stayed unfilled out among liquidity, decay, churn and missed orders."""
-    heavy = [name for name in names if name.participation > references.participation]
-    thin_impact = _within(lost["impact"], sum(max(-name.parts.get("impact", 0.0), 0.0) for name in heavy))
+    heavy = _thin(names, references)
+    thin_impact = _thin_impact(lost, names, references)
     thin_unfilled = _within(lost["unfilled"], sum(max(-name.parts.get("unfilled", 0.0), 0.0) for name in heavy))
     most = max((name.participation for name in heavy), default=0.0)
     blind = thin_impact + thin_unfilled
@@ -302,25 +303,21 @@ def _friction(
             f"{blind / rates.equity:.2%} of equity",
         )
     ]
-    rest = sum(lost[name] for name in FRICTION) - thin_impact - _crowded(lost, names, references)
-    rest_bps = rest / rates.traded * 1e4 if rates.traded > 0 else 0.0
-    excess = rest_bps - facts.assumed_friction_bps
-    decayed = rest * excess / rest_bps if excess > references.excess_bps * facts.assumed_friction_bps else 0.0
+    ordinary = _ordinary(lost, names, rates, facts, references)
     found.append(
         (
             CauseCode.EXECUTION_DECAY,
-            decayed,
-            decayed,
-            f"Friction outside illiquid orders ran at {rest_bps:.1f} bps a side, "
+            ordinary.decayed,
+            ordinary.decayed,
+            f"Friction outside illiquid orders ran at {ordinary.bps:.1f} bps a side, "
             f"{facts.assumed_friction_bps:.1f} assumed",
         )
     )
-    churned = (rest - decayed) * max(0.0, 1.0 - references.turnover / rates.turnover) if rates.turnover > 0 else 0.0
     found.append(
         (
             CauseCode.CHURN,
-            churned,
-            churned,
+            ordinary.churned,
+            ordinary.churned,
             f"Turnover ran at {rates.turnover:.1f} times equity a year (reference {references.turnover:.0f}) on a "
             f"{facts.cadence} cadence; friction took {rates.friction / rates.equity:.2%} of equity "
             f"in {rates.sessions} sessions",
@@ -339,6 +336,48 @@ def _friction(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Ordinary:
+    """Friction that neither thin names nor crowded impact explain: its rate a side, and dollars by their reason.
+
+    `decayed`: the rate above the assumed one. `swung`: turnover above the reference, traded of positions beyond the
+    reference weight. `churned`: the rest of that turnover.
+    """
+
+    bps: float
+    decayed: float
+    churned: float
+    swung: float
+
+
+def _ordinary(
+    lost: Mapping[str, float],
+    names: Sequence[NameRecord],
+    rates: Figures,
+    facts: StrategyFacts,
+    references: References,
+) -> _Ordinary:
+    thin = _thin_impact(lost, names, references)
+    rest = sum(lost[name] for name in FRICTION) - thin - _crowded(lost, names, references)
+    bps = rest / rates.traded * 1e4 if rates.traded > 0 else 0.0
+    excess = bps - facts.assumed_friction_bps
+    decayed = rest * excess / bps if excess > references.excess_bps * facts.assumed_friction_bps else 0.0
+    often = (rest - decayed) * max(0.0, 1.0 - references.turnover / rates.turnover) if rates.turnover > 0 else 0.0
+    traded = sum(name.traded for name in names)
+    large = sum(name.traded * max(0.0, 1.0 - references.weight / name.weight) for name in names if name.weight > 0)
+    swung = often * large / traded if traded > 0 else 0.0
+    return _Ordinary(bps, decayed, often - swung, swung)
+
+
+def _thin(names: Sequence[NameRecord], references: References) -> list[NameRecord]:
+    return [name for name in names if name.participation > references.participation]
+
+
+def _thin_impact(lost: Mapping[str, float], names: Sequence[NameRecord], references: References) -> float:
+    impact = sum(max(-name.parts.get("impact", 0.0), 0.0) for name in _thin(names, references))
+    return _within(lost["impact"], impact)
+
+
 def _selection(
     lost: Mapping[str, float],
     trust: Mapping[str, float],
@@ -352,14 +391,17 @@ def _selection(
     excess = sum(-name.parts["selection"] * (1.0 - references.weight / name.weight) for name in large)
     concentrated = _within(lost["selection"], excess)
     crowded = _crowded(lost, names, references)
+    swung = _ordinary(lost, names, rates, facts, references).swung
+    beyond = concentrated + crowded + swung
     top = max((name.weight for name in names), default=0.0)
     found: list[_Found] = [
         (
             CauseCode.CONCENTRATION,
-            concentrated + crowded,
-            concentrated + crowded,
+            beyond,
+            beyond,
             f"{len(large)} losing names were held above {references.weight:.0%} of equity, the largest at {top:.0%}; "
-            f"impact that smaller positions would not have had cost {crowded / rates.equity:.2%} of equity",
+            f"impact and turnover that smaller positions would not have had cost "
+            f"{(crowded + swung) / rates.equity:.2%} of equity",
         )
     ]
     rest = lost["selection"] - concentrated

@@ -128,6 +128,19 @@ def test_friction_that_is_certain_ranks_before_larger_noise() -> None:
     assert noise.dollars > causes[0].dollars
 
 
+def test_turnover_of_positions_beyond_the_reference_weight_is_due_to_concentration() -> None:
+    """The same friction: in small positions it is churn, in positions of three times the reference mostly not."""
+    records = QUIET[:140] + with_daily(QUIET[140:], {"spread": -500.0}, turnover=0.35, friction_bps=7.0)
+    small = (NameRecord("AAA", {}, traded=1e6, weight=0.05), NameRecord("BBB", {}, traded=1e6, weight=0.08))
+    large = tuple(replace(name, weight=0.3) for name in small)
+    causes = {where: rank(loss_of(records, 60), records, names, FACTS) for where, names in (("s", small), ("l", large))}
+    churn, (concentration, rest) = causes["s"][0], causes["l"][:2]
+    assert churn.code is CauseCode.CHURN and CauseCode.CONCENTRATION not in {cause.code for cause in causes["s"]}
+    assert (concentration.code, rest.code) == (CauseCode.CONCENTRATION, CauseCode.CHURN)
+    assert concentration.dollars == pytest.approx(2 / 3 * churn.dollars, abs=0.02)
+    assert concentration.dollars + rest.dollars == pytest.approx(churn.dollars, abs=0.02)
+
+
 def test_the_market_ranks_first_only_where_the_loss_is_shared() -> None:
     records = QUIET[:140] + with_daily(QUIET[140:], {"market": -5_000.0, "selection": -100.0})
     shared = rank(loss_of(records, 60, shared_market=True), records, NAMES, FACTS)

@@ -22,6 +22,8 @@ def answer(role: str, prompt: str) -> str:
         return json.dumps({"root_cause": "as the diagnostic ranks it", "mandate": mandate, "confidence": "low"})
     if role == "critic":
         return json.dumps({"summary": "Nothing found.", "objections": []})
+    if role == "test_author":
+        return "NO NEW TESTS: this example writes none."
     return "ESCALATE: this example repairs nothing; put a diff here."
 
 

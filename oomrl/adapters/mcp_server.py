@@ -18,10 +18,10 @@ from oomrl.adapters.manual_model import ManualModel
 from oomrl.adapters.repository import Repository
 from oomrl.agents.drafts import read_critique, read_draft
 from oomrl.agents.problem import Unusable
-from oomrl.agents.reply import Kind, read_reply
+from oomrl.agents.reply import Kind, read_reply, read_tests
 from oomrl.agents.roles import Role
 from oomrl.domain.records import Prompt, PromptStatus
-from oomrl.errors import Mistake, OomrlError
+from oomrl.errors import OomrlError
 
 ABOUT = (
     "Losses of a trading strategy, and the prompts that ask for their repair. Read a prompt, then answer it with "
@@ -97,7 +97,7 @@ def make_server(state: Path, store: Store, run: str, who: str) -> FastMCP:
 
     @server.tool()
     def submit_patch(prompt: str, reply: str) -> str:
-        """Answer a waiting prompt: a unified diff with a few words, ESCALATE: and a reason, or the JSON it asks for.
+        """Answer a waiting prompt in its form: a unified diff with a few words, ESCALATE: and a reason, or JSON.
 
         What cannot be read or does not apply exactly is said and not submitted. An answer is final.
         """
@@ -125,15 +125,9 @@ def _problem(asked: Prompt, reply: str, repository: Repository) -> str:
         elif asked.role == Role.CRITIC.value:
             read_critique(reply)
         else:
-            answer = read_reply(reply, repository.tree(repository.head()), apply=_strict)
+            read = read_tests if asked.role == Role.TEST_AUTHOR.value else read_reply
+            answer = read(reply, repository.tree(repository.head()), apply=patches.canonical)
             return answer.message if answer.kind is Kind.UNUSABLE else ""
     except Unusable as error:
         return error.message
     return ""
-
-
-def _strict(tree: Any, patch: str) -> str:
-    try:
-        return patches.diff(tree, patches.applied(tree, patch.encode("utf-8"), "the diff"))
-    except Mistake as error:
-        raise ValueError(str(error)) from error

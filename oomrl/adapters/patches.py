@@ -42,3 +42,11 @@ def resulting_changes(base: Mapping[str, bytes], proposal: Proposal) -> dict[str
 def diff(base: Mapping[str, bytes], result: Mapping[str, bytes]) -> str:
     """Return the canonical diff from one tree to another."""
     return canonical_diff(Tree(base), Tree(result)).decode("utf-8")
+
+
+def canonical(tree: Mapping[str, bytes], patch: str) -> str:
+    """Return a diff in its canonical form; raise ValueError, in words for a model, where it does not fit exactly."""
+    try:
+        return diff(tree, applied(tree, patch.encode("utf-8"), "the diff"))
+    except Mistake as error:
+        raise ValueError(str(error)) from error

@@ -18,14 +18,13 @@ from oomrl.adapters.repository import Repository
 from oomrl.adapters.strategies import configuration
 from oomrl.agents.drafts import Critique, Draft, read_critique, read_draft
 from oomrl.agents.problem import Unusable
-from oomrl.agents.reply import Answer, Kind, read_reply
+from oomrl.agents.reply import Answer, Kind, read_reply, read_tests
 from oomrl.agents.roles import Role, prompt_id
 from oomrl.domain import diagnostic as diagnostics
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.causes import References, StrategyFacts
 from oomrl.domain.loss import Loss
 from oomrl.domain.records import Act, Prompt, Proposal, ProposalStatus, StoredDiagnostic
-from oomrl.errors import Mistake
 from oomrl.evidence import costly_orders, names_of, shortfall_of, signal_of, sites_of, within
 from oomrl.exchange.tape import Tape
 from oomrl.judging import Judge
@@ -148,7 +147,8 @@ class AgentProposer:
             asked = self._ask(Role.TEST_AUTHOR, diagnostic, [(number, tree, told) for number in batch], first)
             if isinstance(asked, Waiting):
                 return asked
-            written = {n: _tests(said, tree) for n, said in zip(batch, asked, strict=True)}
+            replies = zip(batch, asked, strict=True)
+            written = {n: read_tests(said.text, tree, said.finish, patches.canonical) for n, said in replies}
             batch = [n for n in batch if written[n].kind is not Kind.ESCALATE]
             if attempt not in batch:
                 return self._proposal(diagnostic, attempt, first, revision, "", written[attempt])
@@ -158,7 +158,7 @@ class AgentProposer:
         if isinstance(asked, Waiting):
             return asked
         said = asked[batch.index(attempt)]
-        answer = read_reply(said.text, after[attempt], said.finish, apply=_canonical)
+        answer = read_reply(said.text, after[attempt], said.finish, patches.canonical)
         if attempt in written and written[attempt].kind is Kind.UNUSABLE:
             answer = replace(answer, repairs=(*answer.repairs, f"{NO_TESTS}: {written[attempt].message}"))
         return self._proposal(diagnostic, attempt, first, revision, tests[attempt], answer)
@@ -301,18 +301,3 @@ class AgentProposer:
 def _own(judge: Judge, loss: Loss) -> list[SessionRecord]:
     """Return the sessions to a loss in which the deployed revision decided."""
     return [r for r in judge.records if r.day <= loss.last and (judge.since is None or r.day >= judge.since)]
-
-
-def _tests(said: Said, tree: Mapping[str, bytes]) -> Answer:
-    """Read a test author's reply: it may also say that the tests that stand suffice, which is an empty patch."""
-    if said.text.strip().startswith("NO NEW TESTS:") and "\n" not in said.text.strip():
-        return Answer(Kind.PATCH)
-    return read_reply(said.text, tree, said.finish, apply=_canonical)
-
-
-def _canonical(tree: Mapping[str, bytes], patch: str) -> str:
-    """Apply a diff strictly and return its canonical form; what does not fit is said to the model."""
-    try:
-        return patches.diff(tree, patches.applied(tree, patch.encode("utf-8"), "the diff"))
-    except Mistake as error:
-        raise ValueError(str(error)) from error

@@ -23,6 +23,8 @@ from oomrl.agents.problem import Problem, Unusable
 
 #: Beyond this a reply is not read at all.
 MOST_CHARACTERS = 400_000
+#: Begins the one line in which a test author says that no test is wanted.
+NO_NEW_TESTS = "NO NEW TESTS:"
 
 
 class Kind(StrEnum):
@@ -58,6 +60,14 @@ def read_reply(text: str, tree: Mapping[str, bytes], finish: str = "stop", apply
         return _read(text, tree, finish, apply, repairs)
     except Unusable as error:
         return Answer(Kind.UNUSABLE, problem=error.problem, message=error.message, repairs=tuple(repairs))
+
+
+def read_tests(text: str, tree: Mapping[str, bytes], finish: str = "stop", apply: Apply | None = None) -> Answer:
+    """Return what a test author says: as `read_reply`, or an empty patch where the tests that stand suffice."""
+    line = text.strip()
+    if line.startswith(NO_NEW_TESTS) and "\n" not in line:
+        return Answer(Kind.PATCH, explanation=line)
+    return read_reply(text, tree, finish, apply)
 
 
 def _read(text: str, tree: Mapping[str, bytes], finish: str, apply: Apply | None, repairs: list[str]) -> Answer:

@@ -62,7 +62,7 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
     answer(waits(command, state, *options), "ESCALATE: no change of code mends this one", "analyst")
     answer(waits(command, state, *options), DRAFT, "analyst")
     # A test author may decline; the coder's reply is prose around a diff.
-    answer(waits(command, state, *options), "ESCALATE: no new test is needed", "test-author")
+    answer(waits(command, state, *options), "NO NEW TESTS: test_an_order_is_capped", "test-author")
     answer(waits(command, state, *options), f"Here it is.\n\n```diff\n{repair}```\n", "coder")
     told = command("diagnose", "--state", state)
     assert "orders ask for more than trades" in told.out and "mandate by analyst (manual <" in told.out
@@ -82,7 +82,7 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
     waiting = waits(command, state, *options)
     listed = json.loads(command("prompts", "--state", state, "--json").out)
     assert "say why" in Path(listed[0]["file"]).read_text("utf-8")
-    answer(waiting, "ESCALATE: no new test is needed")
+    answer(waiting, "NO NEW TESTS: test_an_order_is_capped")
     answer(waits(command, state, *options), repair)
     answer(waits(command, state, *options), '{"summary": "Nothing found.", "objections": []}', "critic")
     second = waits(command, state, *options)["subject"]

@@ -102,7 +102,7 @@ class Loop:
             if ended.get("waiting") != "prompt":
                 return ended  # type: ignore[no-any-return]
             tests = ended["subject"].startswith("test-author")
-            self.reply.write_text("ESCALATE: no new test is needed" if tests or not patch else patch, "utf-8")
+            self.reply.write_text("NO NEW TESTS: test_an_order_is_capped" if tests or not patch else patch, "utf-8")
             command("reply", ended["subject"], self.reply, "--state", self.state, "--as", "paul", **self.token)
 
     token: dict[str, str] = {}  # noqa: RUF012

@@ -321,8 +321,9 @@ class BrokerSettings(Section):
     The keys come from the environment only, by the names here, and are never stored. `feed` names the consolidated feed
     (`sip`) or IEX's own for quotes; daily volumes always come from the consolidated one. A limit goes `collar_bps`
     beyond a quote that is at most `stale_seconds` old; what does not fill within `straggler_seconds` is cancelled and
-    replaced; `sweep_minutes` before the close everything open is cancelled. Each kind of mismatch between books and
-    broker leads to what its name says here.
+    replaced; `sweep_minutes` before the close everything open is cancelled. Between two looks at the broker pass
+    `cycle_seconds`, unless its stream tells of something earlier. Each kind of mismatch between books and broker leads
+    to what its name says here.
     """
 
     base_url: str = "https://paper-api.alpaca.markets"
@@ -336,6 +337,7 @@ class BrokerSettings(Section):
     stale_seconds: float = Field(60, gt=0, le=86_400)
     straggler_seconds: float = Field(120, gt=0, le=86_400)
     sweep_minutes: float = Field(5, gt=0, le=120)
+    cycle_seconds: float = Field(15, ge=1, le=3_600)
     foreign_order: Literal["alert", "halt"] = "alert"
     unknown_position: Literal["alert", "halt"] = "halt"
     cash_difference: Literal["alert", "halt"] = "halt"

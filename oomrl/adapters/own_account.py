@@ -254,6 +254,7 @@ class OwnAccount:
                 stale_after=timedelta(seconds=chosen.stale_seconds),
                 straggler_after=timedelta(seconds=chosen.straggler_seconds),
                 sweep_before=timedelta(minutes=chosen.sweep_minutes),
+                cycle=timedelta(seconds=chosen.cycle_seconds),
             ),
             policies=Policies(
                 foreign_order=Policy(chosen.foreign_order),

@@ -10,12 +10,16 @@ import logging
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from oomrl.errors import OomrlError, Refused
+
+if TYPE_CHECKING:
+    from oomrl.ports import Timer
 
 #: command -> (module under oomrl.cli, one line of help); the attribute has the command's name.
 COMMANDS = {
@@ -81,12 +85,16 @@ def oomrl() -> None:
     """
 
 
-def main() -> NoReturn:
-    """Run a command and turn what it raises into one line and an exit code."""
+def main(arguments: Sequence[str] | None = None, timer: Timer | None = None) -> NoReturn:
+    """Run a command and turn what it raises into one line and an exit code.
+
+    `arguments` are this process's own where none are given; `timer` is the clock that orders are worked by, None the
+    wall's.
+    """
     # What it says of cache folders in a home that cannot be written is nothing that a reader of results needs.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        oomrl(standalone_mode=False)
+        oomrl(arguments, standalone_mode=False, obj=timer)
     except click.ClickException as error:
         error.show()
         sys.exit(2)

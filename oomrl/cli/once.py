@@ -18,6 +18,7 @@ from oomrl.daemon import jobs
 from oomrl.daemon.children import PARENT
 from oomrl.domain.records import Lease
 from oomrl.errors import Mistake, Unavailable
+from oomrl.ports import Timer
 
 PR_SET_PDEATHSIG = 1
 
@@ -30,7 +31,9 @@ PR_SET_PDEATHSIG = 1
 @click.option("--session", type=Day(), help="Which session. [default: the last that closed; the current one to trade]")
 @click.option("--dry-run", is_flag=True, help="Show each order of a trade and its reason; send and write nothing.")
 @click.option("--lease", "held", hidden=True, help="TERM/HOLDER of the lead under which orders may be sent.")
+@click.pass_obj
 def once(
+    timer: Timer | None,
     job: str,
     state: Path,
     settings_file: Path | None,
@@ -47,7 +50,7 @@ def once(
     settings = state_settings(state, settings_file)
     _end_with_the_daemon()
     job = "rebalance" if job == "trade" else job
-    desk = jobs.Desk(state, settings, account, None if held is None else _lease(held))
+    desk = jobs.Desk(state, settings, account, None if held is None else _lease(held), timer)
     if dry_run:
         if job != "rebalance":
             raise Mistake(f"Expected `trade` with --dry-run, was {job!r}: the other jobs send nothing.")

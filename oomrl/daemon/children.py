@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import IO, Protocol
 
 from oomrl.adapters.lead import Lead
 from oomrl.daemon.schedule import TASKS
@@ -23,8 +24,35 @@ PARENT = "OOMRL_DAEMON_PID"
 LIMITS = {task.name: task.limit.total_seconds() for task in TASKS}
 
 
+class Started(Protocol):
+    """A process that was started, in what is needed of `subprocess.Popen`. It leads a session of its own."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+def started(command: Sequence[str], environment: Mapping[str, str]) -> Started:
+    """Start a command whose prints, errors too, are read from its `stdout`."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,
+    )
+
+
 class Children:
-    """Implement `oomrl.daemon.service.Worker` with `oomrl once`. `command` is put before its arguments.
+    """Implement `oomrl.daemon.service.Worker` with `oomrl once`. `command` is put before its arguments;
+    `start` starts it.
 
     `said` hears, for an account, the lines that a job printed before its outcome; `handed_on` gives each job variables
     of its own.
@@ -39,12 +67,13 @@ class Children:
         said: Callable[[str, str], None] = lambda account, line: None,
         settings: Path | None = None,
         handed_on: Callable[[str, str, date], Mapping[str, str]] = lambda account, job, session: {},
+        start: Callable[[Sequence[str], Mapping[str, str]], Started] = started,
     ) -> None:
-        self.handed_on = handed_on
+        self.handed_on, self.start = handed_on, start
         self.state, self.lead, self.command, self.said = state, lead, command, said
         self.environment = dict(environment or {})
         self._settings = [] if settings is None else ["--settings", str(settings)]
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._running: dict[int, Started] = {}
         self._lock = threading.Lock()
 
     def __call__(self, account: str, job: str, session: date) -> Outcome:
@@ -54,19 +83,8 @@ class Children:
         lease = None if self.lead is None else self.lead.lease
         if lease is not None:
             arguments += ["--lease", f"{lease.term}/{lease.holder}"]
-        process = subprocess.Popen(
-            [*self.command, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={
-                **os.environ,
-                **self.environment,
-                **self.handed_on(account, job, session),
-                PARENT: str(os.getpid()),
-            },
-            start_new_session=True,
-        )
+        environment = {**os.environ, **self.environment, **self.handed_on(account, job, session)}
+        process = self.start([*self.command, *arguments], {**environment, PARENT: str(os.getpid())})
         with self._lock:
             self._running[process.pid] = process
         timer = threading.Timer(LIMITS[job], self._end, [process])
@@ -81,7 +99,7 @@ class Children:
                 del self._running[process.pid]
         return _outcome(code, lines)
 
-    def _listen(self, process: subprocess.Popen[bytes], account: str) -> list[str]:
+    def _listen(self, process: Started, account: str) -> list[str]:
         assert process.stdout is not None
         tail = b""
         with process.stdout as stream:
@@ -104,7 +122,7 @@ class Children:
         for process in running:
             self._end(process)
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
+    def _end(self, process: Started) -> None:
         _signal(process, signal.SIGTERM)
         try:
             process.wait(10)
@@ -112,7 +130,7 @@ class Children:
             _signal(process, signal.SIGKILL)
 
 
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+def _signal(process: Started, number: int) -> None:
     if process.poll() is None:
         try:
             os.killpg(process.pid, number)

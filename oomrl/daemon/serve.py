@@ -6,7 +6,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Timer
@@ -21,7 +22,7 @@ from oomrl.adapters.database.place import MAIN, folder, place
 from oomrl.adapters.lead import HostLead, Lead
 from oomrl.calendar import Calendar
 from oomrl.daemon import health
-from oomrl.daemon.children import Children
+from oomrl.daemon.children import Children, Started, started
 from oomrl.daemon.clocks import ClockWatch
 from oomrl.daemon.metrics import Metrics
 from oomrl.daemon.service import Service, wall_clock
@@ -45,10 +46,20 @@ UNWELL = 30.0
 
 
 class Daemon:
-    """One process that serves all accounts of a state directory."""
+    """One process that serves all accounts of a state directory.
 
-    def __init__(self, state: Path, load: Callable[[], Settings], settings_file: Path | None = None) -> None:
-        self.state, self._load = state, load
+    `now` is the clock by which jobs come due, `start` starts a job's process.
+    """
+
+    def __init__(
+        self,
+        state: Path,
+        load: Callable[[], Settings],
+        settings_file: Path | None = None,
+        now: Callable[[], datetime] = wall_clock,
+        start: Callable[[Sequence[str], Mapping[str, str]], Started] = started,
+    ) -> None:
+        self.state, self._load, self.now = state, load, now
         self.settings = load()
         self.log = structlog.get_logger("oomrl.daemon")
         self._accounts()
@@ -69,11 +80,10 @@ class Daemon:
             said=self._said,
             settings=settings_file,
             handed_on=self.traces.handed_on,
+            start=start,
         )
-        self.service = Service(
-            self.store, self._calendar(), self._accounts(), self.children, self, wall_clock, lead=self.lead
-        )
-        self.metrics = Metrics(state, self.settings, wall_clock, lambda: self.leads)
+        self.service = Service(self.store, self._calendar(), self._accounts(), self.children, self, now, lead=self.lead)
+        self.metrics = Metrics(state, self.settings, now, lambda: self.leads)
         self.systemd = Notifier()
         self.clocks = ClockWatch()
         self.leads = False
@@ -109,7 +119,7 @@ class Daemon:
         """Let people be told that a job failed; the log says it in any case."""
         text = f"{job.job} of {job.run.removeprefix('daemon/')} failed for {job.session}: {note[:300]}"
         with contextlib.suppress(Halt), self.store.begin() as work:
-            work.notices.add(Notice(f"unwell/{job.run}/{job.job}/{job.session}", "unwell", text, wall_clock()))
+            work.notices.add(Notice(f"unwell/{job.run}/{job.job}/{job.session}", "unwell", text, self.now()))
 
     def _said(self, account: str, line: str) -> None:
         self.log.info("said", account=account, line=line)
@@ -229,11 +239,11 @@ class Daemon:
     def _schedule(self, scheduler: Any) -> None:
         scheduler.remove_all_jobs()
         for task in self.service.tasks:
-            scheduler.add_job(self._due, SessionTrigger(task, self.service.calendar), id=task.name)
+            scheduler.add_job(self.due, SessionTrigger(task, self.service.calendar), id=task.name)
 
-    def _due(self) -> None:
-        if self.leads and not self._skewed:
-            self.service.wake()
+    def due(self) -> list[Future[None]]:
+        """Take on what has come due, unless another daemon leads; return at once with what is under way."""
+        return self.service.wake() if self.leads and not self._skewed else []
 
     def _calendar(self) -> Calendar:
         service = self.settings.service

@@ -163,8 +163,8 @@ class Service:
 
     # -- all accounts
 
-    def wake(self) -> None:
-        """See to every account, each in a thread of its own; return at once."""
+    def wake(self) -> list[Future[None]]:
+        """See to every account, each in a thread of its own; return at once with what is under way."""
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(MOST_ACCOUNTS, thread_name_prefix="account")
@@ -173,6 +173,7 @@ class Service:
                     self._again.add(account)
                 else:
                     self._busy[account] = self._pool.submit(self._see_to, account)
+            return list(self._busy.values())
 
     def _see_to(self, account: str) -> None:
         while True:

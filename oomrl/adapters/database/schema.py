@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -34,11 +35,15 @@ def _config(connection: Connection | None = None) -> Config:
     return config
 
 
+@cache
+def _revisions() -> tuple[str, ...]:
+    """Return all revisions that this version of the program knows, the newest first."""
+    return tuple(script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions())
+
+
 def newest() -> str:
     """Return the revision that this version of the program needs."""
-    head = ScriptDirectory.from_config(_config()).get_current_head()
-    assert head is not None
-    return head
+    return _revisions()[0]
 
 
 def current(connection: Connection) -> str | None:
@@ -57,9 +62,8 @@ def prepare(engine: Engine) -> None:
 def upgrade(engine: Engine, to: str = "head") -> None:
     """Bring the database up in one transaction; refuse one that a newer version of the program has written."""
     with engine.connect() as connection:
-        known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
         at = current(connection)
-    if at is not None and at not in known:
+    if at is not None and at not in _revisions():
         raise Mistake(
             f"Expected a database of schema {newest()} or older, was {at}, by a newer version of oomrl. "
             "Upgrade oomrl, or use another state directory"

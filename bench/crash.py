@@ -70,7 +70,7 @@ LEAST = 30
 #: From this many kills on, rare kinds of boundary are drawn on purpose too.
 WHOLE = 200
 #: The fewest and most kills of one case, and the lives after which it counts as stuck.
-FEWEST, MANY, LIVES = 3, 8, 20
+FEWEST, MANY, LIVES = 6, 14, 20
 #: Boundaries that kills of a case are drawn from: a few more than most cases cross, so that each is as likely.
 MOST = 600
 #: Where states are kept: what a killed process has written stays there as on a disk, which is waited for a lot.
@@ -366,7 +366,7 @@ def campaign(size: int, seed: int, out: Path, only: str | None = None, beside: i
             total[name] += facts[name]
         for name in ("positions_wrong", "halts", "lost_jobs"):
             total[name] += len(facts[name])
-        if len(made.rows) % 25 == 0:
+        if len(made.rows) % 10 == 0:
             print(f"{sum(kills.values())} of {size} kills in {len(made.rows)} cases, {wrong} wrong", file=sys.stderr)
     for worker in workers:
         worker.join()

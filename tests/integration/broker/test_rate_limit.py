@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from decimal import Decimal
 
 import numpy as np
 import requests
 
-from oomrl.adapters.alpaca.brokerage import AlpacaBrokerage
-from oomrl.adapters.alpaca.calendar import hours_told
-from oomrl.adapters.journal import MemoryJournal
-from oomrl.adapters.timers import ExchangeTimer
-from oomrl.domain.trading import ALPACA_PAPER, Orders
+from oomrl.domain.trading import Orders
 from oomrl.domain.working import Tactics
-from oomrl.exchange.emulator.server import Settings, running
-from oomrl.exchange.emulator.venue import Terms
-from oomrl.exchange.friction import Friction
-from oomrl.order_path import Opening, OrderPath
 from oomrl.testing.markets import CALM, made_up_tape
+from tests.integration.broker.worked import LIMIT, worked
 
-NAMES, LIMIT = 500, 200
+NAMES = 500
 
 
 def batch(day, shares: dict[str, int]) -> Orders:  # type: ignore[no-untyped-def]
@@ -34,24 +28,11 @@ def batch(day, shares: dict[str, int]) -> Orders:  # type: ignore[no-untyped-def
 def test_a_rebalance_of_500_names_uses_the_whole_allowance_and_no_more() -> None:
     tape = made_up_tape(1, sessions=5, names=NAMES, weather=CALM)
     first, second = tape.days[2], tape.days[3]
-    cash = Decimal(10_000_000)
-    terms = Terms(cash=cash, rules=ALPACA_PAPER)
     sessions = {session.day: session for session in tape.sessions()}
-    with running(tape, Settings(start=first, rate_limit=LIMIT, terms=terms)) as exchange:
-        timer = ExchangeTimer(exchange.url)
-        broker = AlpacaBrokerage(timer, "key", "secret", base_url=exchange.url, data_url=exchange.url)
-        path = OrderPath(
-            brokerage=broker,
-            journal=MemoryJournal(),
-            timer=timer,
-            calendar=hours_told(broker.trading, tape.days[0], tape.days[-1]),
-            opening=Opening(tape.days[1], cash),
-            costs=Friction(),
-            rules=ALPACA_PAPER,
-            # The emulator's quotes change at the four points of its path alone.
-            tactics=Tactics(stale_after=timedelta(hours=3)),
-            closed=tape.days[1],
-        )
+    # The emulator's quotes change at the four points of its path alone.
+    tactics = Tactics(stale_after=timedelta(hours=3))
+    with worked(tape, first, Decimal(10_000_000), tactics) as at:
+        path, timer = at.path, at.timer
         half = tape.symbols[: NAMES // 2]
         path.submit(batch(tape.days[1], dict.fromkeys(half, 40)))
         path.collect(sessions[first])
@@ -59,14 +40,16 @@ def test_a_rebalance_of_500_names_uses_the_whole_allowance_and_no_more() -> None
 
         path.submit(batch(first, {name: -40 if name in half else 30 for name in tape.symbols}))
         timer.wait(path.calendar.after(first).opens + timedelta(minutes=1))
-        begun, asked = timer.now(), broker.requests
+        begun, asked = timer.now(), at.broker.requests
         path.work()
-        took, sent = timer.now() - begun, broker.requests - asked
-        counts = requests.get(f"{exchange.url}/admin/requests", timeout=30).json()
+        took, sent = timer.now() - begun, at.broker.requests - asked
+        counts = requests.get(f"{at.url}/admin/requests", timeout=30).json()
         execution = path.collect(sessions[second])
-        broker.close()
-        timer.close()
+    allowance = sent / LIMIT * timedelta(minutes=1)
+    sys.stdout.write(
+        f"{sent} requests for {NAMES} orders in {took}: {took / allowance:.3f} of the time they may take\n"
+    )
     assert np.all(execution.unfilled == 0) and len(execution.orders) == NAMES
     assert not [kind for kind in counts if kind.endswith("429")]
     assert sent <= 1.3 * NAMES, sent
-    assert took <= 1.05 * sent / LIMIT * timedelta(minutes=1), (took, sent)
+    assert took <= 1.05 * allowance, (took, sent)

@@ -129,7 +129,7 @@ def compared(books: dict[str, Any], store: Store) -> dict[str, Any]:
         booked = {line.fill.id.split("::")[-1]: line for line in view.placements.booked(RUN, list(wanted))}
         cash = view.ledger.cash(RUN, Book.BOTH)
         known = {p.client_order_id for p in view.placements.of_orders(RUN, list(wanted))}
-        halting = [m for m in view.placements.mismatches(RUN) if m.policy is Policy.HALT]
+        halting = [m for _, m in view.placements.mismatches(RUN) if m.policy is Policy.HALT]
     filled: Counter[str] = Counter()
     working: Counter[str] = Counter()
     foreign = 0

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Protocol
 
 from oomrl.domain.books import no_orders
 from oomrl.domain.brokerage import (
+    FLATTEN,
     BookedFill,
     BrokerAccount,
     BrokerFill,
@@ -29,9 +30,9 @@ from oomrl.domain.brokerage import (
     Placement,
     Quote,
 )
-from oomrl.domain.collected import Costs, after, execution_of, moved, paid
+from oomrl.domain.collected import Costs, after, execution_of, flattened, moved, paid
 from oomrl.domain.market import Hours, Session
-from oomrl.domain.reconciliation import Expected, Mismatch, Policies, Policy, Told, compare
+from oomrl.domain.reconciliation import Expected, Mismatch, MismatchKind, Policies, Policy, Told, compare
 from oomrl.domain.records import OrderState
 from oomrl.domain.trading import AccountRules, Execution, Orders
 from oomrl.domain.working import Steps, Tactics, Wanted, cleaned, done, steps
@@ -146,6 +147,7 @@ class OrderPath:
     _volumes: deque[Mapping[str, float]] = field(default_factory=lambda: deque(maxlen=VOLUME_SESSIONS))
     _sums: dict[str, Decimal] = field(default_factory=dict)
     _fills: int = 0
+    _sales: Sequence[CashMove] = ()
     _lost: list[str] = field(default_factory=list)
     _begun: bool = False
     _alerts: set[Mismatch] = field(default_factory=set)
@@ -193,6 +195,7 @@ class OrderPath:
         self._cash, self._positions = after(self._cash, self._positions, moves)
         self._batch, self._wanted, self._placements, self._booked, self._sums = None, [], {}, {}, {}
         self._last = session.day
+        self._sales = [sale for sale in self._sales if sale.day > session.day]
         volumes = zip(session.symbols, session["volume"].tolist(), strict=True)
         self._volumes.append(dict(volumes))
         if live:
@@ -316,7 +319,7 @@ class OrderPath:
         account, holdings, moves = self._read()
         orders: list[BrokerOrder] = []
         for order in self.brokerage.open_orders():
-            if order.client_order_id in self._placements:
+            if order.client_order_id in self._placements or order.client_order_id.startswith(FLATTEN):
                 continue
             if order.client_order_id and self.journal.placement(order.client_order_id) is not None:
                 self._cancel(order.id)
@@ -327,17 +330,45 @@ class OrderPath:
             for name, placement in self._placements.items()
             if (booked := self._booked_of(placement)) != placement.filled
         }
-        cash, positions = after(self.cash(), self.positions(), moves)
-        expected = Expected(
-            positions=positions,
-            cash=None if self.opening.shared else cash + self.journal.rounding(),
-            given=self.given(),
-            behind=behind,
-            lost=self._lost,
-            fills=self._fills,
-            symbols=self.opening.symbols,
-        )
-        return compare(expected, Told(orders, holdings, account.cash, account.blocked), self.policies)
+
+        def compared() -> list[Mismatch]:
+            cash, positions = after(self.cash(), self.positions(), (*moves, *self._sales))
+            expected = Expected(
+                positions=positions,
+                cash=None if self.opening.shared else cash + self.journal.rounding(),
+                given=self.given(),
+                behind=behind,
+                lost=self._lost,
+                fills=self._fills + len(self._sales),
+                symbols=self.opening.symbols,
+            )
+            return compare(expected, Told(orders, holdings, account.cash, account.blocked), self.policies)
+
+        found = compared()
+        if any(mismatch.kind is MismatchKind.UNKNOWN_POSITION for mismatch in found):
+            self._adopt_sales()
+            found = compared()
+        return found
+
+    def _adopt_sales(self) -> None:
+        """Look for sales of the kill switch since the last session and write what is new of them, as the policy says.
+
+        They become lines of the account on their days, so that a later start finds them where it finds dividends.
+        """
+        if self.policies.flattened is not Policy.ADOPT:
+            return
+        since = datetime.combine(self._last, time.min, UTC)
+        orders = self.brokerage.orders(since, sorted(self.positions()))
+        if not any(order.client_order_id.startswith(FLATTEN) for order in orders):
+            return
+        self._sales = [sale for sale in flattened(orders, self.brokerage.fills(since)) if sale.day > self._last]
+        for sale in self._sales:
+            if all(line.id != sale.id for line in self.journal.moves(sale.day)):
+                was = f"{-sale.qty:f} sold at {sale.a_share:f} by {sale.note}"
+                found = Mismatch(MismatchKind.FLATTENED, sale.symbol or "", "none sold", was, Policy.ADOPT)
+                self.journal.note([found], self.timer.now())
+                self.journal.keep(sale.day, [sale])
+                self.alert(found)
 
     def _read(self) -> tuple[BrokerAccount, Sequence[Holding], Sequence[CashMove]]:
         """Return money, positions and lines of the account as they were while no fill came between."""
@@ -367,6 +398,7 @@ class OrderPath:
         else:
             names = ", ".join(p.client_order_id for p in (*open_, *behind))
             raise Halt(f"Expected every order of {day} to end with its fills told, was not: {names}. See the broker.")
+        self._adopt_sales()
         moves = [move for move in self.brokerage.cash_moves(self._last) if move.day <= day]
         self.journal.keep(day, moves)
 

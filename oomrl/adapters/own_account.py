@@ -22,7 +22,7 @@ from oomrl.adapters.alpaca.rest import Patience
 from oomrl.adapters.kill_switch import ours
 from oomrl.calendar import KnownHours
 from oomrl.domain.account import Account
-from oomrl.domain.brokerage import BrokerAccount, CashMove, Holding, Ticket
+from oomrl.domain.brokerage import FLATTEN, BrokerAccount, CashMove, Holding, Ticket
 from oomrl.domain.collected import Costs
 from oomrl.domain.ledger import Entry
 from oomrl.domain.market import Session
@@ -165,7 +165,7 @@ def stopped(broker: Brokerage, terms: AccountOf, flatten: bool, at: datetime) ->
     for holding in held:
         if holding.available <= 0:
             continue
-        name = f"flatten-{at:%Y%m%d%H%M%S}-{holding.symbol}"
+        name = f"{FLATTEN}{at:%Y%m%d%H%M%S}-{holding.symbol}"
         try:
             broker.place(Ticket(name, holding.symbol, Side.SELL, holding.available))
             sold += 1

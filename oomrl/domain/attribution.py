@@ -233,7 +233,7 @@ class Attribution:
     def _actions(self, execution: Execution, held: Floats, bar: Bar) -> tuple[Floats, Floats | None]:
         """Return the shares that earn today's return, and the cash of corporate actions by name (None: none).
 
-        A name that leaves the account has its target, goal and gap ended first: from here on nobody can hold it.
+        A name that leaves the account has its target, goal and gap ended first: nobody can hold it, or nobody shall.
         """
         if not execution.actions:
             return held, None
@@ -243,7 +243,7 @@ class Attribution:
             cash[row] += in_cents(action.amount) / 100
             if action.kind is ActionKind.SPLIT and not action.amount:
                 opening[row] += float(action.shares)
-            if action.kind is ActionKind.WRITE_OFF:
+            if action.kind in (ActionKind.WRITE_OFF, ActionKind.SALE):
                 self.target[row] = self.goal[row] = self._cash_gap[row] = 0.0
         return opening, cash
 

@@ -24,6 +24,7 @@ KIND_OF_ACTION = {
     ActionKind.SPLIT: Kind.SPLIT,
     ActionKind.CASH_IN_LIEU: Kind.CASH_IN_LIEU,
     ActionKind.WRITE_OFF: Kind.WRITE_OFF,
+    ActionKind.SALE: Kind.SELL,
 }
 
 

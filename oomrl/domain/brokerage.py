@@ -9,6 +9,9 @@ from decimal import Decimal
 from oomrl.domain.records import FINAL_STATES, OrderState
 from oomrl.domain.trading import Side
 
+#: What the client order ids of the kill switch's sales begin with (`oomrl halt --flatten`).
+FLATTEN = "flatten-"
+
 
 @dataclass(frozen=True, slots=True)
 class Ticket:

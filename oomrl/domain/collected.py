@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from oomrl.domain.actions import cents_of, split_adjusted
-from oomrl.domain.brokerage import BookedFill, BrokerFill, CashMove, FillDetail
+from oomrl.domain.brokerage import FLATTEN, BookedFill, BrokerFill, BrokerOrder, CashMove, FillDetail
 from oomrl.domain.market import Floats, Session
 from oomrl.domain.trading import (
     AccountRules,
@@ -37,6 +37,7 @@ ACTIONS = {
     "MISC": ActionKind.CASH_IN_LIEU,
     "MA": ActionKind.WRITE_OFF,
     "REORG": ActionKind.WRITE_OFF,
+    "FLATTEN": ActionKind.SALE,
 }
 
 
@@ -97,6 +98,28 @@ def execution_of(
         actions=tuple(_action(move, session) for move in moves if is_action(move)),
         fees_in_broker=rules.charges_fees,
     )
+
+
+def flattened(orders: Iterable[BrokerOrder], fills: Iterable[BrokerFill]) -> list[CashMove]:
+    """Return the fills of the kill switch's sales as lines of the account, on the days of the fills.
+
+    The kill switch writes nothing down: it works without a database. The broker's word makes up for it.
+    """
+    ours = {order.id: order.client_order_id for order in orders if order.client_order_id.startswith(FLATTEN)}
+    return [
+        CashMove(
+            id=fill.id,
+            kind="FLATTEN",
+            day=fill.at.date(),
+            amount=cents_of(fill.qty * fill.price),
+            symbol=fill.symbol,
+            qty=-fill.qty,
+            a_share=fill.price,
+            note=ours[fill.order],
+        )
+        for fill in fills
+        if fill.order in ours and fill.side is Side.SELL
+    ]
 
 
 def is_action(move: CashMove) -> bool:

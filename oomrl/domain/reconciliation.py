@@ -24,6 +24,7 @@ class MismatchKind(StrEnum):
     CASH_DIFFERENCE = "cash_difference"
     ACCOUNT_BLOCKED = "account_blocked"
     CALENDAR = "calendar"
+    FLATTENED = "flattened"
 
 
 class Policy(StrEnum):
@@ -38,6 +39,7 @@ class Policies:
 
     A foreign order or position in a name outside the fence is nobody's business and is no mismatch at all. Cash is
     adopted up to `rounding` dollars a fill, as a line of its own: brokers keep parts of cents that the books round.
+    `flattened` are the kill switch's own sales, which it could not write down.
     """
 
     foreign_order: Policy = Policy.ALERT
@@ -47,6 +49,7 @@ class Policies:
     cash_difference: Policy = Policy.HALT
     account_blocked: Policy = Policy.HALT
     calendar: Policy = Policy.HALT
+    flattened: Policy = Policy.ADOPT
     rounding: Decimal = Decimal("0.01")
 
     def of(self, kind: MismatchKind) -> Policy:

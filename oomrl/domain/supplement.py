@@ -76,9 +76,10 @@ def _corrections(execution: Execution, books: Books, split_shares: Mapping[str, 
         held[row] -= sold
         broker[row] -= sold
     for action in execution.actions:
-        if action.kind is ActionKind.WRITE_OFF:
+        if action.kind in (ActionKind.WRITE_OFF, ActionKind.SALE):
             row = roster.row(action.symbol)
             more = held[row] - broker[row]
             if more:
-                out.append(delisting(action.symbol, more, float(action.value), 1.0, in_broker=False))
+                line = delisting(action.symbol, more, float(action.value), 1.0, in_broker=False)
+                out.append(replace(line, kind=action.kind))
     return out

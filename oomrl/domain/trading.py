@@ -194,6 +194,8 @@ class ActionKind(StrEnum):
     SPLIT = "split"
     CASH_IN_LIEU = "cash_in_lieu"
     WRITE_OFF = "write_off"
+    #: Shares that left by a sale which no order of the session made.
+    SALE = "sale"
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,7 @@ def test_a_rebalance_of_500_names_uses_the_whole_allowance_and_no_more() -> None
         counts = requests.get(f"{at.url}/admin/requests", timeout=30).json()
         execution = path.collect(sessions[second])
     allowance = sent / LIMIT * timedelta(minutes=1)
-    sys.stdout.write(
-        f"{sent} requests for {NAMES} orders in {took}: {took / allowance:.3f} of the time they may take\n"
-    )
+    sys.stdout.write(f"{sent} requests for {NAMES} orders in {took}: {took / allowance:.3f} of what they may take\n")
     assert np.all(execution.unfilled == 0) and len(execution.orders) == NAMES
     assert not [kind for kind in counts if kind.endswith("429")]
     assert sent <= 1.3 * NAMES, sent

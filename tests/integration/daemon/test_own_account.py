@@ -15,13 +15,14 @@ import requests
 from oomrl import bootstrap
 from oomrl.adapters.alpaca.data import download
 from oomrl.adapters.database import Store
-from oomrl.adapters.own_account import reached
+from oomrl.adapters.own_account import reached, stopped
 from oomrl.adapters.timers import ExchangeTimer
 from oomrl.calendar import Calendar
 from oomrl.daemon.jobs import Desk, dry_trade, perform
 from oomrl.daemon.schedule import TASKS, planned
 from oomrl.daemon.service import Outcome, Service, run_of
-from oomrl.domain.ledger import Book
+from oomrl.domain.ledger import Book, Kind
+from oomrl.domain.reconciliation import MismatchKind, Policy
 from oomrl.domain.records import Job, JobState
 from oomrl.domain.trading import ALPACA_PAPER
 from oomrl.exchange.emulator.server import Settings, running
@@ -104,6 +105,32 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
         yield place
         place.store.close()
         place.timer.close()
+
+
+def test_a_flattened_account_is_judged_and_reconciled_like_any_other(served: Served) -> None:
+    _, monday, tuesday, wednesday, thursday = served.days[:5]
+    served.until(tuesday)
+    broker = reached(served.settings.broker, served.timer, KEYS, 5)
+    held = {holding.symbol for holding in broker.holdings()}
+    served.timer.wait(served.calendar.session(wednesday).opens + timedelta(minutes=5))  # type: ignore[union-attr]
+    assert stopped(broker, served.settings.accounts["main"], True, served.timer.now()) == (0, len(held))
+    broker.close()
+    served.until(thursday)
+
+    books = served.books()
+    assert not books["positions"]
+    with served.store.read() as view:
+        marks = view.sessions.marks(bootstrap.RUN)
+        cash = view.ledger.cash(bootstrap.RUN, Book.BOTH)
+        sales = [line for line in view.ledger.entries(bootstrap.RUN) if line.kind is Kind.SELL]
+        mismatches = view.placements.mismatches(bootstrap.RUN)
+    assert [mark.day for mark in marks] == [monday, tuesday, wednesday, thursday]
+    assert cash == Decimal(books["cash"]) == marks[-1].broker_cash
+    assert {line.symbol for line in sales} == held and {line.day for line in sales} == {wednesday}
+    assert {(m.kind, m.subject, m.policy) for _, m in mismatches} == {
+        (MismatchKind.FLATTENED, name, Policy.ADOPT) for name in held
+    }
+    assert not [note for note in served.told.notes if "failed" in note]
 
 
 def test_a_week_ends_with_the_same_books_here_and_there(served: Served) -> None:

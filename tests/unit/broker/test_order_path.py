@@ -9,10 +9,10 @@ from decimal import Decimal
 
 import pytest
 
-from oomrl.domain.brokerage import BrokerFill, BrokerOrder, Holding, Ticket
+from oomrl.domain.brokerage import FLATTEN, BrokerFill, BrokerOrder, Holding, Ticket
 from oomrl.domain.reconciliation import MismatchKind, Policies, Policy
 from oomrl.domain.records import OrderState
-from oomrl.domain.trading import Side, UnfilledCause
+from oomrl.domain.trading import ActionKind, Side, UnfilledCause
 from oomrl.domain.working import Tactics
 from oomrl.errors import BrokerRefusal, Halt, InDoubt, Unavailable
 from oomrl.order_path import Opening
@@ -268,6 +268,44 @@ def test_a_foreign_order_inside_the_fence_is_told_and_left_alone() -> None:
         (MismatchKind.FOREIGN_ORDER, "somebody-s", Policy.ALERT)
     ]
     assert "somebody-s" in {order.client_order_id for order in at.broker.open_orders()}
+
+
+def test_the_kill_switch_s_own_sales_are_adopted_once_and_stay_adopted() -> None:
+    at = desk(held={"AA": 100, "BB": 50})
+    at.timer.wait(datetime(2010, 1, 5, 15, tzinfo=UTC))
+    at.broker.place(Ticket(f"{FLATTEN}20100105150000-AA", "AA", Side.SELL, Decimal(100)))
+    execution = at.path.collect(bars())
+    assert [(a.kind, a.symbol, a.shares, a.amount) for a in execution.actions] == [
+        (ActionKind.SALE, "AA", Decimal(-100), Decimal("1000.00"))
+    ]
+    assert at.path.positions() == {"BB": 50} and at.path.cash() == at.broker.money
+    assert [(m.kind, m.subject, m.policy) for m in at.alerts] == [(MismatchKind.FLATTENED, "AA", Policy.ADOPT)]
+    assert at.journal.mismatches == at.alerts
+
+    # Another process folds the day from the journal, and finds nothing that differs.
+    again = desk(broker=at.broker, journal=at.journal, opening=at.path.opening)
+    again.path.closed = TUESDAY
+    assert again.path.collect(bars()).actions == execution.actions
+    again.path.submit(orders({"CC": 10}, day=TUESDAY))
+    again.path.collect(bars(date(2010, 1, 6)))
+    assert not again.alerts and again.path.positions() == {"BB": 50, "CC": 10}
+
+
+def test_a_sale_that_waits_for_the_open_is_no_foreign_order_and_is_booked_when_it_fills() -> None:
+    at = desk(held={"AA": 100})
+    at.broker.place(Ticket(f"{FLATTEN}20100104213000-AA", "AA", Side.SELL, Decimal(100)))
+    at.path.begin()
+    assert not at.alerts and at.path.positions() == {"AA": 100}
+    assert [action.kind for action in at.path.collect(bars()).actions] == [ActionKind.SALE]
+    assert at.path.positions() == {} and at.path.cash() == at.broker.money
+
+
+def test_a_policy_may_halt_on_the_kill_switch_s_sales_too() -> None:
+    at = desk(held={"AA": 100}, policies=Policies(flattened=Policy.HALT))
+    at.timer.wait(datetime(2010, 1, 5, 15, tzinfo=UTC))
+    at.broker.place(Ticket(f"{FLATTEN}20100105150000-AA", "AA", Side.SELL, Decimal(100)))
+    with pytest.raises(Halt, match="unknown_position AA"):
+        at.path.collect(bars())
 
 
 def test_cash_halts_beyond_rounding_and_is_adopted_within_it() -> None:

@@ -89,6 +89,8 @@ def test_every_command_of_the_pages_exists(page: str, line: str) -> None:
             check(rest)
         case ["make", *rest]:
             assert {word for word in rest if "=" not in word} <= NAMES, f"{page}: {line}"
+        case ["python", "-c", program]:
+            compile(program, page, "exec")  # run by tests/integration/exchange/test_mcp_client.py
         case ["python", "-m", "guardrails", *rest]:
             guardrails_parser().parse_args(rest)
         case ["pip", "install", what]:

@@ -47,7 +47,7 @@ def main() -> int:
         made = made_up(folder / "state", sessions=SESSIONS)
         paths = fill(made, asked.size, np.random.default_rng(asked.seed))
         accounts = Accounts(made.store, WebSettings(), lambda: datetime.now(UTC))
-        secret = accounts.invite(Person("root", frozenset(Right), "command"), "ada", Role.ADMIN)
+        secret = accounts.invite(Person("root", frozenset(Right), "host"), "ada", Role.ADMIN)
         accounts.accept(secret, "", PASSWORD, "")
         alone = writes(made, 100, SESSIONS)
         with_page, pages = measure(made, paths, asked.requests)

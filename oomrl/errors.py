@@ -19,6 +19,10 @@ class Unavailable(OomrlError):
     """An outside service did not answer: the stage may be tried again later."""
 
 
+class Partly(Unavailable):
+    """Some of what was asked for is done, and the message says what is not: exit code 2."""
+
+
 class InDoubt(Unavailable):
     """A request went out and no answer came back: it may have been carried out. Never resent blindly."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -17,11 +16,15 @@ from fnmatch import fnmatchcase
 
 from oomrl.domain.people import Freeze, Remark
 from oomrl.domain.records import Act, Proposal, ProposalStatus, Review, StoredVerdict
+from oomrl.domain.roll import Roll, same_person
 from oomrl.errors import Mistake, Refused
 from oomrl.settings import ReviewSettings
 
 #: The reviewer of unattended simulations. Live and paper trading refuse it.
 AUTO = "auto"
+
+#: The roll of a service without accounts.
+NOBODY = Roll()
 
 #: States of a proposal about which nothing can be said any more.
 _CLOSED = {
@@ -68,12 +71,15 @@ def review(
     live: bool = True,
     looked: bool = True,
     remarks: Sequence[Remark] = (),
+    earlier: Sequence[Review] = (),
+    roll: Roll = NOBODY,
 ) -> Review:
     """Return the record of a reviewer's act.
 
     `seen` is what was shown to the reviewer; the act is refused when it is no longer what stands there (None: the
     act follows the look in the same moment). `live` False allows the automatic reviewer of simulations. An approval
-    needs that the diff was opened (`looked`), and a settlement of every blocking one of `remarks`.
+    needs that the diff was opened (`looked`), and a settlement of every blocking one of `remarks`. It is withdrawn
+    by its author alone, whatever has become of what it was about. `earlier` are the acts on this proposal so far.
 
     Raise `Mistake` for a missing name or reason, `Refused` where the rules say no.
     """
@@ -81,16 +87,22 @@ def review(
     now = bound(proposal, verdict, deployed_tree)
     if proposal.status in _CLOSED:
         raise Refused(f"Expected a proposal that is open, was {proposal.id}, which {_CLOSED[proposal.status]}")
-    changed = [] if seen is None else seen.differences(now)
+    if earlier and earlier[-1].act is Act.REQUEST_CHANGES:
+        raise Refused(f"Expected a proposal that is open, was {proposal.id}, sent back: review its next revision")
+    changed = [] if seen is None or act is Act.WITHDRAW else seen.differences(now)
     if changed:
         raise Refused(f"Expected what was shown to be what stands there: {'; '.join(changed)}. Look again")
     if act is not Act.APPROVE and not reason.strip():
         raise Mistake(f"Expected a reason to {act.value.replace('_', ' ')}, was none: it becomes part of the record")
+    mine = [one for one in earlier if same_person(one.reviewer, who)]
+    if act is Act.WITHDRAW and (not mine or mine[-1].act is not Act.APPROVE):
+        raise Refused(f"Expected an approval of {proposal.id} by {who} to withdraw, was none")
     if act is Act.APPROVE:
-        _may_approve(proposal, verdict, now, who, live)
+        _may_approve(proposal, verdict, now, who, live, roll)
         _has_read(proposal, reason, looked, remarks, live)
+    times = sum(one.act is Act.WITHDRAW for one in mine)
     return Review(
-        id=_review_id(proposal.id, who, act, reason, now),
+        id=_review_id(proposal.id, who, act, reason, now, times),
         proposal=proposal.id,
         run=proposal.run,
         reviewer=who,
@@ -111,47 +123,94 @@ def approval(
     live: bool = True,
     needed: int = 1,
     remarks: Sequence[Remark] = (),
+    roll: Roll = NOBODY,
 ) -> Review:
-    """Return the approval under which a proposal may be deployed now; raise `Refused` where there is none.
+    """Return the last approval under which a proposal may be deployed now; raise `Refused` where there are too few.
 
     `reviews` are the proposal's, oldest first. A veto holds for ever; otherwise a request for changes resets all
-    approvals before it, and `needed` different people must have given one that still holds. None holds while one of
+    approvals before it, and `needed` different people must have given one that still counts. None does while one of
     `remarks` stands in the way, whenever it was made.
     """
     mine = [one for one in reviews if one.proposal == proposal.id]
     veto = next((one for one in mine if one.act is Act.REJECT), None)
     if veto is not None:
         raise Refused(f"Expected an approval of {proposal.id}, was vetoed by {veto.reviewer}: {veto.reason}")
-    if not mine or mine[-1].act is not Act.APPROVE:
+    if not mine or mine[-1].act is Act.REQUEST_CHANGES:
         last = mine[-1] if mine else None
         said = "no review yet" if last is None else f"changes requested by {last.reviewer}: {last.reason}"
         raise Refused(f"Expected an approval of {proposal.id}, was {said}")
-    given = mine[-1]
     now = bound(proposal, verdict, deployed_tree)
-    changed = Bound(given.base_tree, given.result_tree, given.verdict).differences(now)
-    if changed:
-        raise Refused(
-            f"Expected the approval by {given.reviewer} to be of what stands there now: {'; '.join(changed)}. "
-            "The approval is void: review it again"
-        )
-    _may_approve(proposal, verdict, now, given.reviewer, live)
-    _is_settled(proposal, remarks)
-    holding = votes(mine, now)
+    told = standing(mine, now, proposal.author, roll)
+    holding = [vote.review for vote in told if vote.counts]
     if len(holding) < needed:
-        people = ", ".join(one.reviewer for one in holding)
-        raise Refused(f"Expected approvals of {proposal.id} by {needed} people, was {len(holding)}: {people}")
-    return given
+        people = ", ".join(one.reviewer for one in holding) or "nobody"
+        why = "; ".join(f"that of {vote.review.reviewer} does not count: {vote.why}" for vote in told if vote.why)
+        raise Refused(
+            f"Expected approvals of {proposal.id} by {needed} people, was {len(holding)}: {people}{why and '; '}{why}"
+        )
+    for one in holding:
+        _may_approve(proposal, verdict, now, one.reviewer, live, roll)
+    _is_settled(proposal, remarks)
+    return holding[-1]
 
 
-def votes(reviews: Sequence[Review], now: Bound) -> list[Review]:
-    """Return the approvals that hold, one a person: after the last request for changes, of what stands there now."""
-    holding: list[Review] = []
-    for one in reviews:
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """An approval, and why it does not count (empty: it does)."""
+
+    review: Review
+    why: str = ""
+
+    @property
+    def counts(self) -> bool:
+        return not self.why
+
+
+def standing(reviews: Sequence[Review], now: Bound, author: str, roll: Roll = NOBODY) -> list[Vote]:
+    """Return every approval in its order, and why it does not count, if so.
+
+    Counted is one a party: the last that was given since the last request for changes, of what stands there now, by
+    somebody whose account is open, who may still review, and who has nothing to do with the proposer.
+    """
+    told: list[Vote] = []
+    for number, one in enumerate(reviews):
         if one.act is not Act.APPROVE:
-            holding = []
-        elif Bound(one.base_tree, one.result_tree, one.verdict) == now:
-            holding = [other for other in holding if not same_person(other.reviewer, one.reviewer)] + [one]
-    return holding
+            continue
+        later = reviews[number + 1 :]
+        own = next((other for other in later if same_person(other.reviewer, one.reviewer)), None)
+        changed = Bound(one.base_tree, one.result_tree, one.verdict).differences(now)
+        if any(other.act in (Act.REQUEST_CHANGES, Act.REJECT) for other in later):
+            why = "reset by what was decided since"
+        elif own is not None:
+            why = "withdrawn" if own.act is Act.WITHDRAW else "given again"
+        elif changed:
+            why = f"void, because the {'; '.join(changed)}"
+        elif one.reviewer == AUTO:
+            why = ""
+        elif roll.one_party(one.reviewer, author):
+            why = f"of one person with the proposer, as far as is known{_known(roll, one.reviewer)}"
+        else:
+            why = roll.may_not_vote(one.reviewer)
+        told.append(Vote(one, why))
+    for number, vote in enumerate(told):
+        who = vote.review.reviewer
+        later = [other.review.reviewer for other in told[number + 1 :] if other.counts]
+        twin = next((name for name in later if roll.one_party(name, who)), None)
+        if vote.counts and twin is not None:
+            told[number] = Vote(vote.review, f"counted as one with that of {twin}{_known(roll, twin, who)}")
+    return told
+
+
+def _known(roll: Roll, *names: str) -> str:
+    """Return who let whom in, among the accounts of some names."""
+    found = [f"{user.name} was let in by {user.let_in_by}" for name in names if (user := roll.user(name)) is not None
+             and user.let_in_by and not user.confirmed_by]  # fmt: skip
+    return f" ({'; '.join(found)}, and confirmed by nobody else)" if found else ""
+
+
+def votes(reviews: Sequence[Review], now: Bound, author: str = "", roll: Roll = NOBODY) -> list[Review]:
+    """Return the approvals that count."""
+    return [vote.review for vote in standing(reviews, now, author, roll) if vote.counts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +280,9 @@ def _is_settled(proposal: Proposal, remarks: Sequence[Remark]) -> None:
         )
 
 
-def _may_approve(proposal: Proposal, verdict: StoredVerdict | None, now: Bound, who: str, live: bool) -> None:
+def _may_approve(
+    proposal: Proposal, verdict: StoredVerdict | None, now: Bound, who: str, live: bool, roll: Roll
+) -> None:
     if verdict is None or verdict.proposal != proposal.id:
         raise Refused(f"Expected a verdict of the gate on {proposal.id}, was none: run `oomrl once gate`")
     if verdict.outcome != "pass":
@@ -233,8 +294,10 @@ def _may_approve(proposal: Proposal, verdict: StoredVerdict | None, now: Bound, 
             f"Expected the verdict to be on the trees that stand there now: {'; '.join(changed) or 'no result'}. "
             "Run the gate again"
         )
-    if same_person(who, proposal.author):
-        raise Refused(f"Expected a reviewer other than the proposer, was {who} for both")
+    if roll.one_party(who, proposal.author):
+        raise Refused(
+            f"Expected a reviewer other than the proposer, was {who} for both, as far as is known{_known(roll, who)}"
+        )
     if who.casefold() == AUTO and live:
         raise Refused("Expected a person to approve, was the automatic reviewer, which exists in simulation alone")
 
@@ -246,17 +309,8 @@ def _identity(reviewer: str) -> str:
     return name
 
 
-def same_person(one: str, other: str) -> bool:
-    """Compare identities without case and blanks; of `Name <address>` either part is enough, of several any."""
-
-    def parts(identity: str) -> set[str]:
-        addresses = re.findall(r"<([^<>]+)>", identity)
-        names = re.sub(r"<[^<>]*>", "", identity).split(",")
-        return {"".join(part.split()).casefold() for part in (*names, *addresses) if part.strip()}
-
-    return bool(parts(one) & parts(other))
-
-
-def _review_id(proposal: str, who: str, act: Act, reason: str, now: Bound) -> str:
-    parts = [proposal, who, act.value, reason.strip(), now.base_tree, now.result_tree, now.verdict]
+def _review_id(proposal: str, who: str, act: Act, reason: str, now: Bound, times: int) -> str:
+    parts: list[object] = [proposal, who, act.value, reason.strip(), now.base_tree, now.result_tree, now.verdict]
+    # An approval after a withdrawal is another act, even with the same words.
+    parts += [times] if times else []
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -147,9 +147,10 @@ class ReviewSettings(Section):
 class WebSettings(Section):
     """Where the page is served, and how it is guarded.
 
-    `public_url` is what people's browsers call it; links in messages begin with it. Beyond this machine the page needs
-    TLS: a certificate and key, or `trusted_proxies` (addresses) that end TLS before it. `token_days` is how long a
-    token lasts.
+    `public_url` is what people's browsers call it (scheme, host, port where it is another, no path); links on the page,
+    in messages and of commands begin with it, and it is needed behind a proxy. Beyond this machine the page needs TLS:
+    a certificate and key, or `trusted_proxies` (addresses) that end TLS before it. `token_days` is how long a token
+    lasts.
     """
 
     host: str = "127.0.0.1"
@@ -167,6 +168,21 @@ class WebSettings(Section):
     logins_a_minute: int = Field(10, ge=1)
     requests_a_minute: int = Field(1_200, ge=10)
     body_bytes: int = Field(1_000_000, ge=1_000)
+
+    @field_validator("public_url")
+    @classmethod
+    def _address(cls, public_url: str) -> str:
+        if public_url and not re.fullmatch(r"https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?/?", public_url):
+            raise ValueError("expected an address such as 'https://review.example.org', without a path")
+        return public_url.rstrip("/")
+
+    def url(self, port: int | None = None) -> str:
+        """Return what people's browsers call the page, without a slash at the end; `port` is where it is served."""
+        if self.public_url:
+            return self.public_url
+        scheme = "https" if self.tls_certificate is not None else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port if port is None else port}"
 
 
 class NotifySettings(Section):

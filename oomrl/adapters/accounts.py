@@ -66,28 +66,28 @@ class Accounts:
     # -- invitations: the one way to a password
 
     def first_link(self) -> str | None:
-        """Return the secret of a link that makes the first administrator; None once there is an account."""
+        """Return the secret of a link that makes the first administrator; None once there is one who can log in."""
         with self.store.begin() as work:
-            if work.people.any():
+            if work.people.administered():
                 return None
-            return self._invited(work, "", Role.ADMIN, "service")
+            return self._invited(work, "", Role.ADMIN, "")
 
     def invite(self, person: Person, name: str, role: Role) -> str:
         """Make an account without a password and return the secret of the link that sets one."""
-        demand(person, Right.ADMINISTER)
+        self._may_let_in(person)
         who = checked_name(name)
         with self.store.begin() as work:
             work.people.add(User(who, role, "", self.now()))
-            secret = self._invited(work, who, role, person.name)
+            secret = self._invited(work, who, role, self._answers(person))
             self._note(work, person, "invite", who, role.value)
         return secret
 
     def invite_again(self, person: Person, name: str) -> str:
         """Return a new link for an account whose password is lost; its sessions end, its password stays until then."""
-        demand(person, Right.ADMINISTER)
+        self._may_let_in(person)
         with self.store.begin() as work:
             user = self._known(work, name)
-            secret = self._invited(work, user.name, user.role, person.name)
+            secret = self._invited(work, user.name, user.role, self._answers(person))
             work.people.leave_all(user.name)
             self._note(work, person, "invite again", user.name)
         return secret
@@ -111,12 +111,14 @@ class Accounts:
             if not work.people.use(digest(secret), self.now()):
                 raise Refused("Expected a link that was not used before: ask for a new one.")
             if invitation.user:
-                work.people.change(who, password=hashed, failures=0, locked_until=None)
+                # Whoever made the link may be who uses it: what others confirmed before says nothing about that.
+                by = {"let_in_by": invitation.by, "confirmed_by": ""}
+                work.people.change(who, password=hashed, failures=0, locked_until=None, **by)
                 work.people.leave_all(who)
                 work.people.revoke_all(who, self.now())
             else:
-                if work.people.any():
-                    raise Refused("Expected a service without accounts, was one with them: ask an administrator.")
+                if work.people.administered():
+                    raise Refused("Expected a service without an administrator: ask the one that there is.")
                 work.people.add(User(who, invitation.role, hashed, self.now()))
             work.people.note(Done(self.now(), who, "page", "set password", who, "", address))
             user = self._known(work, who)
@@ -175,6 +177,34 @@ class Accounts:
                 work.people.seen(key, at)
         return Person(user.name, RIGHTS[user.role], "page", address), login
 
+    def change_password(self, person: Person, login: Login, old: str, new: str, tokens: bool = False) -> None:
+        """Set one's own password anew; all other sessions end, and where so asked all tokens.
+
+        A wrong old one counts like a failed log-in, so that nobody tries them out on a screen left open.
+        """
+        if person.how != "page":
+            raise Forbidden("Expected a person on the page to change a password, was another way in.")
+        _strong(new)
+        with self.store.read() as view:
+            user = self._known(view, person.name)
+        with _HASHING:
+            right = _fits(user.password, old)
+        if not right:
+            self._failed(user, False, person.address)
+            with self.store.begin() as work:
+                now = self._known(work, person.name)
+                if now.locked_until is not None and now.locked_until > self.now():
+                    work.people.leave_all(user.name)
+            raise Refused("Expected the password that counts now, was another.")
+        with _HASHING:
+            hashed = _HASHER.hash(new)
+        with self.store.begin() as work:
+            work.people.change(user.name, password=hashed, failures=0, locked_until=None)
+            work.people.leave_all(user.name, but=login.digest)
+            if tokens:
+                work.people.revoke_all(user.name, self.now())
+            self._note(work, person, "change password", user.name, "tokens ended" if tokens else "")
+
     def leave(self, person: Person, login: Login) -> None:
         """End a session."""
         with self.store.begin() as work:
@@ -211,6 +241,14 @@ class Accounts:
             work.people.revoke(id_, self.now())
             self._note(work, person, "revoke token", id_)
 
+    def revoke_tokens_of(self, person: Person, name: str) -> None:
+        """End every token of an account."""
+        demand(person, Right.ADMINISTER)
+        with self.store.begin() as work:
+            user = self._known(work, name)
+            work.people.revoke_all(user.name, self.now())
+            self._note(work, person, "revoke tokens", user.name)
+
     def by_token(self, text: str, address: str = "", how: str = "token") -> Person | None:
         """Return who a token belongs to, with the rights that role and scopes share; None where it does not hold."""
         head, _, rest = text.partition("_")
@@ -226,16 +264,17 @@ class Accounts:
             return None
         return Person(user.name, RIGHTS[user.role] & token.scopes, how, address)
 
-    def commander(self, name: str, token: str) -> Person:
+    def commander(self, name: str, token: str, inviting: bool = False) -> Person:
         """Return who gives a command.
 
-        Without accounts, whoever can write the state directory acts under the name that they give. Once there are
-        accounts a command needs a token like any other way in, so that the same acts need the same rights.
+        Without accounts, whoever can write the state directory acts under the name that they give: they are the host.
+        Once there are accounts a command needs a token like any other way in, so that the same acts need the same
+        rights. Only about who is let in (`inviting`) the host goes on to act until there is an administrator.
         """
         with self.store.read() as view:
-            accounts = view.people.any()
-        if not accounts:
-            return Person(name, frozenset(Right), "command")
+            needed = view.people.administered() if inviting else view.people.any()
+        if not needed and not token:
+            return Person(name, frozenset(Right), "host")
         person = self.by_token(token, how="command") if token else None
         if person is None:
             raise Forbidden(
@@ -245,11 +284,34 @@ class Accounts:
 
     # -- what administrators do
 
+    def confirm(self, person: Person, name: str) -> None:
+        """Say that a person of their own is behind an account: its vote counts beside that of who let it in.
+
+        The host may say so, and an administrator who has nothing to do with who let it in.
+        """
+        if person.how != "host":
+            self._may_let_in(person)
+        with self.store.begin() as work:
+            user = self._known(work, name)
+            if not user.password:
+                raise Refused(f"Expected an account whose link was used, was {user.name}: confirm it afterwards.")
+            roll = work.people.roll()
+            if person.how != "host" and roll.one_party(person.name, user.name):
+                raise Refused(
+                    f"Expected somebody else than who let {user.name} in to confirm it, was {person.name}: another "
+                    f"administrator can, or whoever runs the host with `oomrl people confirm`."
+                )
+            by = f"{person.name} (host)" if person.how == "host" else person.name
+            work.people.change(user.name, confirmed_by=by[:90])
+            self._note(work, person, "confirm", user.name, f"let in by {user.let_in_by or 'the host'}")
+
     def set_role(self, person: Person, name: str, role: Role) -> None:
         """Give an account another role; its sessions end. The last administrator stays one."""
         demand(person, Right.ADMINISTER)
         with self.store.begin() as work:
             user = self._known(work, name)
+            if not RIGHTS[role] <= RIGHTS[user.role]:
+                self._may_let_in(person)
             if user.role is Role.ADMIN and role is not Role.ADMIN:
                 self._not_the_last(work, user)
             work.people.change(user.name, role=role.value)
@@ -259,6 +321,8 @@ class Accounts:
     def set_active(self, person: Person, name: str, active: bool) -> None:
         """Close or open an account; its sessions end."""
         demand(person, Right.ADMINISTER)
+        if active:
+            self._may_let_in(person)
         with self.store.begin() as work:
             user = self._known(work, name)
             if not active and user.role is Role.ADMIN:
@@ -269,7 +333,7 @@ class Accounts:
 
     def unlock(self, person: Person, name: str) -> None:
         """End a lock."""
-        demand(person, Right.ADMINISTER)
+        self._may_let_in(person)
         with self.store.begin() as work:
             user = self._known(work, name)
             work.people.change(user.name, failures=0, locked_until=None)
@@ -287,6 +351,19 @@ class Accounts:
             return view.people.tokens(person.name)
 
     # -- shared
+
+    def _may_let_in(self, person: Person) -> None:
+        """Raise `Forbidden` where a person may not give anybody a way in or more rights. A token never does."""
+        demand(person, Right.ADMINISTER)
+        if person.how == "token":
+            raise Forbidden(
+                "Expected an administrator on the page or by command, was a token: it takes rights away, and lets "
+                "nobody in."
+            )
+
+    def _answers(self, person: Person) -> str:
+        """Return who answers for a link: the account that makes it, nobody where the host does."""
+        return "" if person.how == "host" else person.name
 
     def _invited(self, work: Work, name: str, role: Role, by: str) -> str:
         secret, at = secrets.token_urlsafe(32), self.now()

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from oomrl.adapters.constants import changed_constants
 from oomrl.adapters.patches import result_of
 from oomrl.domain.records import Proposal
 from oomrl.errors import Mistake
@@ -15,7 +16,10 @@ PARAMETERS = "strategy.toml"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One number or word of strategy.toml: `section.key`, before and after (None: not there), and its comment."""
+    """One number or word of strategy.toml: `section.key`, before and after (None: not there), and its comment.
+
+    One of the code has the section `code`, and as its comment the place.
+    """
 
     key: str
     before: object
@@ -25,7 +29,8 @@ class Parameter:
     def in_words(self) -> str:
         """Return the change as a sentence: from what to what, how much more or less, and what it is for."""
         old, new = self.before, self.after
-        name = self.key.partition(".")[2].replace("_", " ")
+        section, _, bare = self.key.partition(".")
+        name = bare if section == "code" else bare.replace("_", " ")
         about = f" ({self.comment})" if self.comment else ""
         if old is None:
             return f"{name} is new: {_shown(new)}{about}."
@@ -40,6 +45,8 @@ class Parameter:
             how = "from nothing"
         elif new / old >= 2:
             how = f"{new / old:.3g} times as much"
+        elif new / old < 0:
+            how = "with the other sign"
         else:
             how = f"{(new / old - 1):+.0%}"
         return f"{name} {word} from {_shown(old)} to {_shown(new)}, {how}{about}."
@@ -51,11 +58,16 @@ class Changes:
 
     files: Mapping[str, tuple[bytes | None, bytes | None]]
     parameters_changed: tuple[Parameter, ...] = ()
+    constants_changed: tuple[Parameter, ...] = ()
     trouble: str = ""
 
     @property
     def paths(self) -> frozenset[str]:
         return frozenset(self.files)
+
+    def in_words(self) -> list[str]:
+        """Return what changes in numbers and words, each as a sentence: of strategy.toml first, then of the code."""
+        return [one.in_words() for one in (*self.parameters_changed, *self.constants_changed)]
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -76,7 +88,23 @@ def between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Changes:
     paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
     files = {path: (before.get(path), after.get(path)) for path in paths}
     parameters = tuple(_parameters(before.get(PARAMETERS, b""), after.get(PARAMETERS, b"")))
-    return Changes(files, parameters)
+    code = tuple(
+        constant
+        for path, (old, new) in files.items()
+        if path.endswith(".py") and not path.startswith("tests/")
+        for constant in _constants(path, old, new)
+    )
+    return Changes(files, parameters, code)
+
+
+def _constants(path: str, before: bytes | None, after: bytes | None) -> Iterator[Parameter]:
+    for scope, old, new in changed_constants(before, after):
+        there = new or old
+        assert there is not None
+        name = there.name or "a constant"
+        place = f"{path}:{there.line}{f', {scope}' if scope else ''}"
+        about = place if there.around in (there.name, "") else f"{place}: {there.around}"
+        yield Parameter(f"code.{name}", old and old.value, new and new.value, about)
 
 
 def _named(proposal: Proposal) -> Iterable[str]:
@@ -120,4 +148,6 @@ def _comments(data: bytes) -> dict[str, str]:
 def _shown(value: object) -> str:
     if isinstance(value, float) and value == int(value) and abs(value) >= 1_000:
         return f"{int(value):,}"
+    if isinstance(value, str) and not value.isidentifier():
+        return repr(value[:60])
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -19,6 +19,7 @@ from oomrl.adapters.audit import Audit
 from oomrl.adapters.changes import Changes, changes_of
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.store import Work
+from oomrl.adapters.halting import Halted, cancel_all, halt
 from oomrl.adapters.kill_switch import KillSwitch
 from oomrl.adapters.manual_model import ManualModel
 from oomrl.adapters.opinions import Opinion, of_critic, remarks_on
@@ -40,9 +41,10 @@ from oomrl.domain.records import (
     StoredDiagnostic,
     StoredVerdict,
 )
+from oomrl.domain.roll import Roll, same_person
 from oomrl.errors import Mistake, Refused
-from oomrl.review import Bound, Risk, bound, review, risk_of, same_person, votes
-from oomrl.settings import ReviewSettings
+from oomrl.review import Bound, Risk, Vote, bound, review, risk_of, standing
+from oomrl.settings import ReviewSettings, Settings
 
 LONGEST = 10_000
 
@@ -61,10 +63,30 @@ class Case:
     risk: Risk
     looked: bool
     critic: Opinion | None = None
+    roll: Roll = Roll()
+
+    @property
+    def told(self) -> list[Vote]:
+        """Every approval, and why it does not count. Once deployed, what it was deployed under is what counts."""
+        over = self.proposal.status is ProposalStatus.DEPLOYED
+        now = replace(self.now, base_tree=self.proposal.base_tree) if over else self.now
+        return standing(self.reviews, now, self.proposal.author, Roll() if over else self.roll)
 
     @property
     def votes(self) -> list[Review]:
-        return votes(self.reviews, self.now)
+        return [vote.review for vote in self.told if vote.counts]
+
+    def votes_of(self, name: str) -> bool:
+        """Say whether the last word of a person is an approval, which they may withdraw."""
+        mine = [review for review in self.reviews if same_person(review.reviewer, name)]
+        return bool(mine) and mine[-1].act is Act.APPROVE
+
+    @property
+    def status(self) -> ProposalStatus:
+        """Where the proposal stands: approved only for as long as enough approvals count."""
+        kept = self.proposal.status
+        fewer = kept is ProposalStatus.APPROVED and len(self.votes) < self.risk.approvals
+        return ProposalStatus.PASSED if fewer else kept
 
     @property
     def blocking(self) -> list[Remark]:
@@ -98,10 +120,11 @@ class Desk:
         remarks, opinion = tuple(remarks_on(view, found)), of_critic(view, found)
         looked = view.remarks.looked(self.run, proposal, person.name, found.digest)
         assert diagnostic is not None
-        standing = bound(found, verdict, self.repository.tree_id(self.repository.head()))
+        stands = bound(found, verdict, self.repository.tree_id(self.repository.head()))
         changes = self.changes(found)
         risk = risk_of(changes.paths, changes.parameters, self.rules)
-        return Case(found, verdict, diagnostic, tuple(reviews), remarks, changes, standing, risk, looked, opinion)
+        roll = view.people.roll()
+        return Case(found, verdict, diagnostic, tuple(reviews), remarks, changes, stands, risk, looked, opinion, roll)
 
     def changes(self, proposal: Proposal) -> Changes:
         """Return what a proposal changes; the same patches on the same base are read once."""
@@ -142,10 +165,7 @@ class Desk:
         words = _words(text, "comment")
         case = self.case(person, proposal)
         _still_open(case)
-        if path and path not in case.changes.paths:
-            raise Mistake(f"Expected a file that the proposal changes, was {path[:80]!r}.")
-        if line < 0 or side not in ("old", "new"):
-            raise Mistake(f"Expected a line from 1 on the old or the new side, was {line} on {side[:10]!r}.")
+        _in_the_file(case.changes, path, line, side)
         id_ = f"remark-{secrets.token_hex(8)}"
         at = self.now()
         remark = Remark(
@@ -169,7 +189,7 @@ class Desk:
         mine = same_person(person.name, found.author)
         if found.blocking and not mine:
             demand(person, Right.REVIEW)
-            if same_person(person.name, case.proposal.author):
+            if case.roll.one_party(person.name, case.proposal.author):
                 raise Refused(f"Expected somebody else than the proposer to settle {remark}, was {person.name}.")
         if resolution not in allowed:
             raise Mistake(f"Expected one of {', '.join(filter(None, allowed))}, was {resolution[:20]!r}.")
@@ -203,7 +223,10 @@ class Desk:
     # -- decisions
 
     def decide(self, person: Person, proposal: str, act: Act, reason: str, seen: Bound | None = None) -> Review:
-        """Approve, veto, or ask for changes. `seen` is what was shown: an act on anything else is refused."""
+        """Approve, veto, ask for changes, or withdraw one's own approval.
+
+        `seen` is what was shown: an act on anything else is refused.
+        """
         demand(person, Right.REVIEW)
         if len(reason) > LONGEST or "\0" in reason:
             raise Mistake(f"Expected a reason of at most {LONGEST} characters of text, was {len(reason)}.")
@@ -222,19 +245,22 @@ class Desk:
                 seen=seen,
                 looked=case.looked,
                 remarks=case.remarks,
+                earlier=case.reviews,
+                roll=case.roll,
             )
-            if case.reviews and case.reviews[-1].act is Act.REQUEST_CHANGES:
-                raise Refused(f"Expected a proposal that is open, was {proposal}, sent back: review its next revision.")
             if record.id in {one.id for one in case.reviews}:
                 raise Refused(f"Expected an act not recorded before, was one of {person.name}'s on {proposal}.")
-            held = votes([*case.reviews, record], case.now)
+            held = replace(case, reviews=(*case.reviews, record)).votes
             work.proposals.save_review(record)
             if act is Act.REJECT:
                 work.proposals.set_status(self.run, proposal, ProposalStatus.REJECTED)
             elif act is Act.REQUEST_CHANGES:
                 work.proposals.set_status(self.run, proposal, ProposalStatus.CHANGES_REQUESTED)
-            elif len(held) >= case.risk.approvals:
-                work.proposals.set_status(self.run, proposal, ProposalStatus.APPROVED)
+            else:
+                enough = len(held) >= case.risk.approvals
+                work.proposals.set_status(
+                    self.run, proposal, ProposalStatus.APPROVED if enough else ProposalStatus.PASSED
+                )
             done = self._note(work, person, act.value, proposal, reason.strip())
         self.audit.review(record)
         self.audit.act(done)
@@ -277,33 +303,50 @@ class Desk:
         """
         demand(person, Right.OPERATE)
         why = _words(reason, "reason")
-        head, log = self.repository.head(), self.repository.log()
-        if seen is not None and seen != head:
-            raise Refused(f"Expected {seen[:12]} to be deployed as it was shown, was {head[:12]}: look again.")
-        standing = _standing(log)
-        if revision is None and len(standing) < 2:
-            raise Mistake("Expected a revision before the deployed one, was none: nothing to roll back.")
-        target = self.repository.resolve(revision) if revision else standing[-2].id
-        with self.store.read() as view:
-            made = view.deployments.all(self.run)
-            day = view.reading.last_day(self.run) or made[-1].day
-        at = self.now()
-        new = self.repository.rollback(target, head, f"Rollback by {person.name}: {why}", at)
-        deployment = Deployment(
-            self.run, len(made) + 1, new, head, DeploymentKind.ROLLBACK, day, at, "", f"{person.name}: {why}"
-        )
+        # Head, deployments and their record are of one moment, so that of two at once the second sees the first.
         with self.store.begin() as work:
+            work.runs.hold(self.run)
+            head, log = self.repository.head(), self.repository.log()
+            if seen is not None and seen != head:
+                raise Refused(f"Expected {seen[:12]} to be deployed as it was shown, was {head[:12]}: look again.")
+            led = _led_here(log)
+            if revision is None and len(led) < 2:
+                raise Mistake("Expected a revision before the deployed one, was none: nothing to roll back.")
+            target = self.repository.resolve(revision) if revision else led[-2].id
+            if self.repository.tree_id(target) == self.repository.tree_id(head):
+                raise Refused(f"Expected another tree than the deployed one, was that of {target[:12]}: it trades now.")
+            made = work.deployments.all(self.run)
+            day, at = work.reading.last_day(self.run) or made[-1].day, self.now()
+            new = self.repository.rollback(target, head, f"Rollback by {person.name}: {why}", at)
+            deployment = Deployment(
+                self.run, len(made) + 1, new, head, DeploymentKind.ROLLBACK, day, at, "", f"{person.name}: {why}"
+            )
             work.deployments.save(deployment)
             done = self._note(work, person, "roll back", new, f"to the tree of {target[:12]}: {why}")
         self.audit.deployment(deployment)
         self.audit.act(done)
         return new
 
-    def capital(self, person: Person, kind: CapitalKind, reason: str, amount: Decimal = Decimal(0)) -> None:
+    def halt(self, person: Person, reason: str, settings: Settings) -> Halted:
+        """Stop orders by the switch, cancel what is open at the brokers of the settings, and record it."""
+        demand(person, Right.OPERATE)
+        why = _words(reason, "reason")
+
+        def record() -> list[str]:
+            self.capital(person, CapitalKind.HALT, why)
+            return []
+
+        steps = {"the broker": lambda: cancel_all(settings, self.now()), "the record": record}
+        return halt(self.state, person.name, why, self.now(), steps)
+
+    def capital(
+        self, person: Person, kind: CapitalKind, reason: str, amount: Decimal = Decimal(0), once: str = ""
+    ) -> None:
         """Halt, resume or endow the account. Out of money is left by an endowment alone.
 
-        A halt engages the kill switch before anything else, so that it holds where the record cannot be written;
-        what is open at a broker stays open. Once a resumption is recorded, the switch is released.
+        A halt engages the kill switch before anything else, so that it holds where the record cannot be written. Once
+        a resumption is recorded, the switch is released. Before the first session the switch is all that there is to
+        move. An endowment with the same `once` is booked once: `Refused` for the second.
         """
         demand(person, Right.OPERATE)
         why = _words(reason, "reason")
@@ -312,25 +355,37 @@ class Desk:
             amount.is_finite() and 0 < amount < Decimal(10) ** 15 and amount == amount.quantize(Decimal("0.01"))
         ):
             raise Mistake(f"Expected an amount above 0 in dollars and cents, was {amount}.")
+        if len(once) > 80:
+            raise Mistake(f"Expected a one-time id of at most 80 characters, was {len(once)}.")
         if kind is CapitalKind.HALT:
             KillSwitch(self.state).engage(person.name, why, self.now())
         with self.store.begin() as work:
             mark = work.sessions.last_mark(self.run)
-            if mark is None:
+            if mark is None and endows:
                 raise Mistake("Expected a run with at least one session, was none.")
-            if kind is CapitalKind.RESUME and mark.state == "out_of_money":
-                raise Refused("Expected a halted account, was out of money: only an endowment ends that.")
-            if kind is CapitalKind.ENDOW and mark.state == "out_of_money":
-                self._suffices(work, mark, amount)
-            at = self.now()
-            key = hashlib.sha256(f"{person.name}/{why}/{at.isoformat()}".encode()).hexdigest()[:12]
-            work.capital.save(
-                CapitalEvent(f"{kind.value}/{key}", self.run, kind, mark.day, at, amount, person.name, why)
-            )
+            if mark is not None:
+                work.runs.hold(self.run)
+                self._move(work, person, kind, why, amount, mark, once)
             done = self._note(work, person, kind.value, self.run, f"{amount} dollars: {why}" if endows else why)
         if kind is CapitalKind.RESUME:
             KillSwitch(self.state).release()
         self.audit.act(done)
+
+    def _move(
+        self, work: Work, person: Person, kind: CapitalKind, why: str, amount: Decimal, mark: Mark, once: str
+    ) -> None:
+        if kind is CapitalKind.RESUME and mark.state == "out_of_money":
+            raise Refused("Expected a halted account, was out of money: only an endowment ends that.")
+        if kind is CapitalKind.ENDOW and mark.state == "out_of_money":
+            self._suffices(work, mark, amount)
+        at = self.now()
+        told = f"once/{person.name}/{once}" if once else f"{person.name}/{why}/{at.isoformat()}"
+        key = f"{kind.value}/{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+        if once and any(event.key == key for event in work.capital.events(self.run)):
+            raise Refused(
+                "Expected an endowment that was not given before, was one that is recorded: nothing was added."
+            )
+        work.capital.save(CapitalEvent(key, self.run, kind, mark.day, at, amount, person.name, why))
 
     def _suffices(self, work: Work, mark: Mark, amount: Decimal) -> None:
         """Refuse an endowment after which the principal loss would still be out of money."""
@@ -373,13 +428,26 @@ class Desk:
         return replace(done, sequence=work.people.note(done))
 
 
-def _standing(log: Sequence[Revision]) -> list[Revision]:
+def _led_here(log: Sequence[Revision]) -> list[Revision]:
     """Return the revisions whose trees led to the deployed one, oldest first, without what was rolled back."""
     standing: list[Revision] = []
     for one in reversed(log):
         at = next((n for n, other in enumerate(standing) if other.tree == one.tree), None)
         standing = [*standing, one] if at is None else standing[: at + 1]
     return standing
+
+
+def _in_the_file(changes: Changes, path: str, line: int, side: str) -> None:
+    """Raise `Mistake` for a place that no file of the proposal has."""
+    if path and path not in changes.paths:
+        raise Mistake(f"Expected a file that the proposal changes, was {path[:80]!r}.")
+    if side not in ("old", "new") or line < 0 or line and not path:
+        raise Mistake(f"Expected a line from 1 on, of the old or the new side of a file, was {line} on {side[:10]!r}.")
+    before, after = changes.files.get(path, (None, None))
+    body = before if side == "old" else after
+    lines = 0 if body is None else len(body.decode("utf-8", "replace").splitlines())
+    if line > lines:
+        raise Mistake(f"Expected a line from 1 to {lines} on the {side} side of {path[:80]}, was {line}.")
 
 
 def _still_open(case: Case) -> None:

@@ -42,7 +42,7 @@ class Notifier:
     ) -> None:
         self.state, self.store, self.run, self.now = state, store, run, now
         self.settings: NotifySettings = settings.notify
-        self.link = settings.web.public_url.rstrip("/") or f"http://{settings.web.host}:{settings.web.port}"
+        self.link = settings.web.url()
         self.addresses = os.environ.get(settings.notify.urls_env, "").split()
         self._send = send
 

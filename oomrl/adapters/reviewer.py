@@ -40,16 +40,15 @@ class StoredReviews:
             day = view.reading.last_day(self.run)
             freezes = view.remarks.freezes(self.run)
             remarks = remarks_on(view, proposal)
+            roll = view.people.roll()
         if not acts and self.automatic:
             reason = "approved automatically: an unattended simulation"
             return review(judged, verdict, deployed, AUTO, Act.APPROVE, reason, self.now(), live=False)
-        said = next((act for act in acts if act.act is Act.REJECT), acts[-1] if acts else None)
-        if said is None:
-            return Waiting("review", proposal.id)
-        if said.act is not Act.APPROVE:
-            return said
+        ended = [act for act in acts if act.act in (Act.REJECT, Act.REQUEST_CHANGES)]
+        if ended:
+            return next((act for act in ended if act.act is Act.REJECT), ended[-1])
         try:
-            given = approval(judged, verdict, deployed, acts, not self.automatic, self._needed(proposal), remarks)
+            given = approval(judged, verdict, deployed, acts, not self.automatic, self._needed(proposal), remarks, roll)
         except Refused:
             return Waiting("review", proposal.id)
         if not self.automatic and reason_to_wait(self.now(), day or self.now().date(), freezes, self.rules.windows):

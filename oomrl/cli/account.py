@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from threading import Event
@@ -23,7 +21,7 @@ from oomrl.cli.options import (
     state_settings,
 )
 from oomrl.domain.records import CapitalKind
-from oomrl.errors import Mistake, OomrlError, Unavailable
+from oomrl.errors import Mistake, Unavailable
 
 #: Seconds between two requests to sell at a broker that does not answer.
 AGAIN = 2
@@ -72,22 +70,23 @@ def halt(flatten: bool, state: Path, person: str, reason: str) -> None:
     the broker is asked without the database. Exit code 2 where a step failed; trading has stopped all the same. With
     --flatten a broker that does not answer is asked again until it has sold, or until Ctrl-C.
     """
-    from oomrl.adapters.kill_switch import KillSwitch
+    from oomrl.adapters import halting
 
     if not state.is_dir():
         raise Mistake(f"Expected a state directory at {state}, found none. Name it with --state.")
-    KillSwitch(state).engage(person, reason, now())
+    steps = {
+        "the broker": lambda: halting.cancel_all(state_settings(state), now(), flatten),
+        "the record": lambda: _record(state, CapitalKind.HALT, person, reason, Decimal(0)),
+    }
+    halted = halting.halt(state, person, reason, now(), steps)
     click.echo("Halted: no further order goes out. `oomrl resume` lets it trade again.")
-    broker = _tried(lambda: _cancel_all(state, flatten))
-    record = _tried(lambda: _record(state, CapitalKind.HALT, person, reason, Decimal(0)))
-    while flatten and isinstance(broker, Unavailable):
-        click.echo(f"Nothing is sold yet: {broker} Asked again in {AGAIN} s; Ctrl-C leaves it so.", err=True)
+    while flatten and isinstance(gone := halted.failed.get("the broker"), Unavailable):
+        click.echo(f"Nothing is sold yet: {gone} Asked again in {AGAIN} s; Ctrl-C leaves it so.", err=True)
         Event().wait(AGAIN)
-        broker = _tried(lambda: _cancel_all(state, flatten))
-    steps = {"the broker": broker, "the record": record}
-    failed = [f"{what}: {error}" for what, error in steps.items() if error is not None]
-    if failed:
-        raise Unavailable("Halted, but not everything could be done. " + "; ".join(failed))
+        halted.attempt("the broker")
+    for line in halted.said:
+        click.echo(line)
+    halted.complete()
 
 
 @click.command()
@@ -118,32 +117,7 @@ def endow(amount: str, compute: bool, state: Path, person: str, reason: str) -> 
     click.echo(f"Recorded: {dollars} dollars, {what}.")
 
 
-def _tried(step: Callable[[], None]) -> OomrlError | None:
-    try:
-        step()
-    except OomrlError as error:
-        return error
-    return None
-
-
-def _cancel_all(state: Path, flatten: bool) -> None:
-    """Cancel this service's open orders at every broker of the settings, and sell what it may sell, if so asked."""
-    settings = state_settings(state)
-    accounts = [terms for terms in settings.accounts.values() if terms.broker == "alpaca"]
-    if not accounts:
-        return
-    from oomrl.adapters.own_account import reached, stopped
-    from oomrl.adapters.timers import WallTimer
-
-    for terms in accounts:
-        broker = reached(settings.broker, WallTimer(), os.environ, settings.service.http_timeout, retries=1)
-        try:
-            cancelled, sold = stopped(broker, terms, flatten, now())
-        finally:
-            broker.close()
-        click.echo(f"At the broker: {cancelled} orders cancelled, {sold} positions sold.")
-
-
-def _record(state: Path, kind: CapitalKind, person: str, reason: str, amount: Decimal) -> None:
+def _record(state: Path, kind: CapitalKind, person: str, reason: str, amount: Decimal) -> list[str]:
     with desk(state, person) as (opened, who):
         opened.capital(who, kind, reason, amount)
+    return []

@@ -10,8 +10,18 @@ from pathlib import Path
 import click
 
 from oomrl.adapters.accounts import Accounts
-from oomrl.cli.options import json_option, now, open_state, person, say, settings_option, state_option, state_settings
-from oomrl.domain.people import Person, Role, scopes_of
+from oomrl.cli.options import (
+    as_option,
+    json_option,
+    now,
+    open_state,
+    person,
+    say,
+    settings_option,
+    state_option,
+    state_settings,
+)
+from oomrl.domain.people import Person, Right, Role, scopes_of
 
 _role = click.Choice([role.value for role in Role])
 
@@ -22,8 +32,8 @@ def accounts(state: Path, settings_file: Path | None) -> Iterator[tuple[Accounts
     settings = state_settings(state, settings_file)
     with open_state(state) as store:
         opened = Accounts(store, settings.web, now)
-        who = opened.commander(person(), os.environ.get("OOMRL_TOKEN", ""))
-        yield opened, who, settings.web.public_url or f"http://{settings.web.host}:{settings.web.port}"
+        who = opened.commander(person(), os.environ.get("OOMRL_TOKEN", ""), inviting=True)
+        yield opened, who, settings.web.url()
 
 
 @click.group()
@@ -39,10 +49,21 @@ def list_(state: Path, settings_file: Path | None, as_json: bool) -> None:
     """List accounts."""
     with accounts(state, settings_file) as (opened, who, _):
         rows = [
-            {"name": u.name, "role": u.role.value, "active": u.active, "password": bool(u.password)}
+            {
+                "name": u.name,
+                "role": u.role.value,
+                "active": u.active,
+                "password": bool(u.password),
+                "let_in_by": u.let_in_by or "the host",
+                "confirmed_by": u.confirmed_by,
+            }
             for u in opened.users(who)
         ]
-    text = "\n".join(f"{r['name']:24} {r['role']:10} {'active' if r['active'] else 'closed'}" for r in rows)
+    text = "\n".join(
+        f"{r['name']:24} {r['role']:10} {'active' if r['active'] else 'closed'}  let in by {r['let_in_by']}"
+        f"{', confirmed by ' + str(r['confirmed_by']) if r['confirmed_by'] else ''}"
+        for r in rows
+    )
     say(rows, as_json, text or "No accounts.")
 
 
@@ -52,7 +73,10 @@ def list_(state: Path, settings_file: Path | None, as_json: bool) -> None:
 @state_option
 @settings_option
 def invite(name: str, role: str, state: Path, settings_file: Path | None) -> None:
-    """Make an account and print the link that sets its password, once."""
+    """Make an account and print the link that sets its password, once.
+
+    Before there is an administrator the host invites without a token, and each such account is a person of its own.
+    """
     with accounts(state, settings_file) as (opened, who, begins):
         secret = opened.invite(who, name, Role(role))
     click.echo(f"{begins}/welcome/{secret}")
@@ -68,6 +92,36 @@ def role_(name: str, role: str, state: Path, settings_file: Path | None) -> None
     with accounts(state, settings_file) as (opened, who, _):
         opened.set_role(who, name, Role(role))
     click.echo(f"{name} is a {role}.")
+
+
+@people.command()
+@click.argument("name")
+@state_option
+@settings_option
+def again(name: str, state: Path, settings_file: Path | None) -> None:
+    """Print a new link for an account whose password is lost."""
+    with accounts(state, settings_file) as (opened, who, begins):
+        secret = opened.invite_again(who, name)
+    click.echo(f"{begins}/welcome/{secret}")
+
+
+@people.command()
+@click.argument("name")
+@as_option("who", "confirms")
+@state_option
+@settings_option
+def confirm(name: str, who: str, state: Path, settings_file: Path | None) -> None:
+    """Say that a person of their own is behind an account, so that two approvals are two people's.
+
+    With OOMRL_TOKEN an administrator says so, who has nothing to do with who let the account in; without it the host:
+    whoever can write the state directory.
+    """
+    with open_state(state) as store:
+        opened = Accounts(store, state_settings(state, settings_file).web, now)
+        token = os.environ.get("OOMRL_TOKEN", "")
+        acting = opened.commander(who, token) if token else Person(who, frozenset(Right), "host")
+        opened.confirm(acting, name)
+    click.echo(f"{name} counts as a person of their own.")
 
 
 @people.command()

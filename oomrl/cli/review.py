@@ -76,7 +76,7 @@ def show(proposal: str, who: str, state: Path, settings_file: Path | None, as_js
     click.echo(f"Arenas: {qualification.text}")
     touched = f" ({', '.join(case.risk.because)})" if case.risk.because else ""
     click.echo(f"Class: {case.risk.name}{touched}; approvals: {len(case.votes)} of {case.risk.approvals}")
-    click.echo("".join(f"\n{parameter.in_words()}" for parameter in case.changes.parameters_changed))
+    click.echo("".join(f"\n{plain(sentence)}" for sentence in case.changes.in_words()))
     click.echo(f"\nProposal {found.id} by {found.author}:\n{plain(found.explanation)}\n")
     for line in found.repairs:
         click.echo(f"Read from the reply with a change: {plain(line)}")
@@ -88,6 +88,9 @@ def show(proposal: str, who: str, state: Path, settings_file: Path | None, as_js
         click.echo(f"{remark.id} {remark.author} ({settled}): {plain(remark.as_asked())}")
     for one in case.reviews:
         click.echo(f"{one.at:%Y-%m-%d %H:%M} {one.reviewer}: {one.act.value}: {plain(one.reason)}")
+    for vote in case.told:
+        if not vote.counts:
+            click.echo(f"The approval by {vote.review.reviewer} does not count: {plain(vote.why)}")
 
 
 @review.command()
@@ -122,16 +125,27 @@ def request_changes(proposal: str, state: Path, settings_file: Path | None, pers
 
 @review.command()
 @click.argument("proposal")
+@state_option
+@settings_option
+@person_options
+def withdraw(proposal: str, state: Path, settings_file: Path | None, person: str, reason: str) -> None:
+    """Take one's own approval back, before anything is deployed under it."""
+    _act(proposal, state, settings_file, person, reason, Act.WITHDRAW)
+
+
+@review.command()
+@click.argument("proposal")
 @click.argument("text")
 @click.option("--file", "path", default="", help="The file that it is about.")
-@click.option("--line", default=0, help="The line of the new file.")
+@click.option("--line", default=0, help="The line of the file.")
+@click.option("--old", is_flag=True, help="The line is one of the file as it was.")
 @click.option("--note", is_flag=True, help="Say it without standing in the way of an approval.")
 @as_option("who", "speaks")
 @state_option
-def comment(proposal: str, text: str, path: str, line: int, note: bool, who: str, state: Path) -> None:
+def comment(proposal: str, text: str, path: str, line: int, old: bool, note: bool, who: str, state: Path) -> None:
     """Say something about a proposal, or about a line of it."""
     with desk(state, who) as (opened, person_):
-        said = opened.comment(person_, proposal, text, path, line, blocking=not note)
+        said = opened.comment(person_, proposal, text, path, line, "old" if old else "new", blocking=not note)
     click.echo(said.id)
 
 
@@ -164,6 +178,10 @@ def _act(proposal: str, state: Path, settings_file: Path | None, person: str, re
     with desk(state, person, settings_file) as (opened, who):
         opened.decide(who, proposal, act, reason)
         case = opened.case(who, proposal)
-    click.echo(f"Recorded: {who.name} {act.value.replace('_', ' ')}s {proposal}. Run the loop to go on.")
+    words = {Act.WITHDRAW: "withdraws the approval of"}.get(act, f"{act.value.replace('_', ' ')}s")
+    click.echo(f"Recorded: {who.name} {words} {proposal}. Run the loop to go on.")
     if act is Act.APPROVE and len(case.votes) < case.risk.approvals:
         click.echo(f"It needs {case.risk.approvals} people, because it touches {', '.join(case.risk.because)}.")
+        for vote in case.told:
+            if vote.why:
+                click.echo(f"The approval by {vote.review.reviewer} does not count: {plain(vote.why)}")

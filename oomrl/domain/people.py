@@ -49,7 +49,8 @@ class Forbidden(Refused):
 class Person:
     """Whoever acts now: the name that goes into the record, the rights, and the way by which they came.
 
-    `how` is page, token or command; `address` the other end of the connection, empty for commands.
+    `how` is page, token, command (with a token, where the state directory is), or host (there, before anybody or
+    for nobody in particular); `address` the other end of the connection, empty for commands.
     """
 
     name: str
@@ -69,7 +70,11 @@ def demand(person: Person, right: Right) -> None:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An account of the page. `password` is an argon2id hash; `failures` in a row since the last success."""
+    """An account of the page. `password` is an argon2id hash; `failures` in a row since the last success.
+
+    `let_in_by` is who made the link that set the password that counts, empty where the service or the host did;
+    `confirmed_by` who said since that a person of their own is behind it.
+    """
 
     name: str
     role: Role
@@ -78,6 +83,8 @@ class User:
     active: bool = True
     failures: int = 0
     locked_until: datetime | None = None
+    let_in_by: str = ""
+    confirmed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +164,9 @@ class Remark:
 
     def as_asked(self) -> str:
         """Return the remark as the next prompt quotes it."""
-        place = f"{self.path}:{self.line}: " if self.path and self.line else f"{self.path}: " if self.path else ""
-        return f"{place}{self.text}"
+        line = f":{self.line}" if self.line else ""
+        before = " (as it was)" if self.line and self.side == "old" else ""
+        return f"{self.path}{line}{before}: {self.text}" if self.path else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +201,32 @@ class Done:
     sequence: int = 0
 
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._@+'-]{0,78}[A-Za-z0-9.])?")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._@+'-]{0,78}[A-Za-z0-9])?")
+#: Names under which nobody but the service acts, or which a proposer without a person has.
+_RESERVED = ("auto", "service", "rules", "anyone", "host", "critic", "offline", "manual", "model", "oomrl")
+_ALIKE = {"0": "o", "1": "l", "i": "l", "5": "s"}
 
 
 def checked_name(name: str) -> str:
     """Return the name of an account; raise `Mistake` where it could be taken for another or breaks a record."""
     plain = " ".join(name.split())
-    if not _NAME.fullmatch(plain) or plain.casefold() in ("auto", "service", "rules", "anyone"):
+    if not _NAME.fullmatch(plain) or looks(plain) in map(looks, _RESERVED):
         raise Mistake(
-            "Expected a name of 1 to 80 letters, digits, blanks and . _ @ + ' -, beginning with a letter or digit, "
-            f"was {name[:80]!r}."
+            "Expected a name of 1 to 80 letters, digits, blanks and . _ @ + ' -, beginning and ending with a letter or "
+            f"digit, and none that the service uses itself, was {name[:80]!r}."
         )
     return plain
+
+
+def looks(name: str) -> str:
+    """Return what a name looks like in a hurry: names of the same look are one to whoever reads a page.
+
+    Case, blanks and punctuation do not tell names apart, nor do what stands behind an @, 0 and o, 1, l and I, 5 and s,
+    rn and m, vv and w.
+    """
+    words = name.casefold().partition("@")[0] or name.casefold()
+    plain = "".join(_ALIKE.get(c, c) for c in words if c.isalnum())
+    return plain.replace("rn", "m").replace("vv", "w")
 
 
 def scopes_of(names: Iterable[str]) -> frozenset[Right]:
@@ -215,4 +237,7 @@ def scopes_of(names: Iterable[str]) -> frozenset[Right]:
         raise Mistake(f"Expected scopes among {', '.join(Right)}, was another: {error}.") from error
     if not found:
         raise Mistake(f"Expected at least one scope among {', '.join(Right)}, was none.")
+    blind = found & {Right.COMMENT, Right.REVIEW}
+    if blind and Right.SEE not in found:
+        raise Mistake(f"Expected the scope see beside {', '.join(sorted(blind))}: nobody judges what they cannot see.")
     return found

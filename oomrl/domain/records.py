@@ -292,6 +292,8 @@ class Act(StrEnum):
     APPROVE = "approve"
     REJECT = "reject"
     REQUEST_CHANGES = "request_changes"
+    #: Of one's own approval, before anything is deployed under it.
+    WITHDRAW = "withdraw"
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def revision(request: Request, revision: str, entry: See, view: str = "split") -
             repository = site.desk.repository
             changed = between(repository.tree(this.base), repository.tree(revision))
             files = [file_diff(path, *pair) for path, pair in changed.files.items()]
-            words = [parameter.in_words() for parameter in changed.parameters_changed]
+            words = changed.in_words()
         else:
             words = []
         return page(
@@ -140,8 +140,9 @@ def revision(request: Request, revision: str, entry: See, view: str = "split") -
 
 @router.post("/halt")
 def halt(request: Request, entry: Operate, reason: Annotated[str, Form()] = "") -> Response:
-    """Stop trading."""
-    site_of(request).desk.capital(entry.person, CapitalKind.HALT, reason)
+    """Stop trading, and cancel what is open at a broker."""
+    site = site_of(request)
+    site.desk.halt(entry.person, reason, site.settings).complete()
     return RedirectResponse("/account", 303)
 
 
@@ -158,9 +159,12 @@ def endow(
     entry: Operate,
     amount: Annotated[str, Form(max_length=30)] = "",
     reason: Annotated[str, Form()] = "",
+    once: Annotated[str, Form(max_length=80)] = "",
 ) -> Response:
-    """Put money in."""
-    site_of(request).desk.capital(entry.person, CapitalKind.ENDOW, reason, dollars_of(amount))
+    """Put money in, once for each form that was shown."""
+    if not once:
+        raise Mistake("Expected the form that was shown, was one without its one-time id: reload and try again.")
+    site_of(request).desk.capital(entry.person, CapitalKind.ENDOW, reason, dollars_of(amount), once)
     return RedirectResponse("/account", 303)
 
 

@@ -30,6 +30,8 @@ Comment = Annotated[Person, Depends(token_needs(Right.COMMENT))]
 Review = Annotated[Person, Depends(token_needs(Right.REVIEW))]
 Operate = Annotated[Person, Depends(token_needs(Right.OPERATE))]
 Administer = Annotated[Person, Depends(token_needs(Right.ADMINISTER))]
+Anybody = Annotated[Person, Depends(token_needs())]
+Name = Annotated[str, Path(max_length=80)]
 Id = Annotated[str, Path(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9._-]+$")]
 Words = Annotated[str, Field(max_length=10_000)]
 
@@ -103,17 +105,19 @@ class Reason(Body):
 
 
 class Endowment(Body):
-    """Dollars and why."""
+    """Dollars and why. Sent twice with the same `once` (any text of the caller's), they are booked once."""
 
+    once: str = Field(min_length=1, max_length=80)
     amount: Decimal = Field(gt=0, max_digits=18, decimal_places=2)
     reason: Words
 
 
 class Rollback(Body):
-    """Which revision is deployed again (none: the one before) and why."""
+    """Which revision is deployed again (none: the one before) and why; refused where another than `seen` trades."""
 
     reason: Words
     revision: str | None = Field(None, max_length=64)
+    seen: str | None = Field(None, max_length=64)
 
 
 class Frozen(Body):
@@ -124,15 +128,8 @@ class Frozen(Body):
     reason: Words
 
 
-class Account(Body):
-    """A new account."""
-
-    name: str = Field(max_length=80)
-    role: Role
-
-
 class NewRole(Body):
-    """Another role."""
+    """A role with fewer rights."""
 
     role: Role
 
@@ -149,7 +146,7 @@ router.responses = _ERRORS
 
 
 @router.get("/me")
-def me(person: See) -> dict[str, Any]:
+def me(person: Anybody) -> dict[str, Any]:
     """Say whose token this is and what it may do."""
     return {"name": person.name, "rights": sorted(person.rights)}
 
@@ -202,7 +199,7 @@ def settle(request: Request, person: Comment, proposal: Id, remark: Id, body: Se
 
 @router.post("/proposals/{proposal}/decide")
 def decide(request: Request, person: Review, proposal: Id, body: Decision) -> dict[str, Any]:
-    """Approve, ask for changes, or veto what was seen."""
+    """Approve, ask for changes, or veto what was seen, or withdraw one's own approval."""
     seen = Bound(body.seen.base_tree, body.seen.result_tree, body.seen.verdict)
     return asdict(site_of(request).desk.decide(person, proposal, body.act, body.reason, seen))
 
@@ -282,8 +279,9 @@ def order(request: Request, person: See, client_order_id: Id) -> dict[str, Any]:
 
 @router.post("/halt")
 def halt(request: Request, person: Operate, body: Reason) -> Done:
-    """Stop trading with the account as it is: no further order goes out; open orders at a broker are not cancelled."""
-    site_of(request).desk.capital(person, CapitalKind.HALT, body.reason)
+    """Stop trading: no further order goes out, and what is open at a broker is cancelled; 503 names what failed."""
+    site = site_of(request)
+    site.desk.halt(person, body.reason, site.settings).complete()
     return Done(done="halted")
 
 
@@ -297,14 +295,14 @@ def resume(request: Request, person: Operate, body: Reason) -> Done:
 @router.post("/endow")
 def endow(request: Request, person: Operate, body: Endowment) -> Done:
     """Put money in."""
-    site_of(request).desk.capital(person, CapitalKind.ENDOW, body.reason, body.amount)
+    site_of(request).desk.capital(person, CapitalKind.ENDOW, body.reason, body.amount, body.once)
     return Done(done="endowed")
 
 
 @router.post("/rollback")
 def rollback(request: Request, person: Operate, body: Rollback) -> Done:
     """Deploy an earlier revision again, as a new commit."""
-    return Done(done=site_of(request).desk.rollback(person, body.reason, body.revision))
+    return Done(done=site_of(request).desk.rollback(person, body.reason, body.revision, body.seen))
 
 
 @router.post("/freezes", status_code=201)
@@ -328,25 +326,59 @@ def lift(request: Request, person: Operate, freeze: Id) -> Done:
     return Done(done=freeze)
 
 
+@router.get("/tokens")
+def tokens(request: Request, person: See) -> dict[str, Any]:
+    """List one's own tokens, without their secrets. A token makes none."""
+    return {
+        "rows": [
+            {"id": t.id, "label": t.label, "scopes": sorted(t.scopes), "made_at": t.made_at,
+             "expires_at": t.expires_at, "revoked_at": t.revoked_at}
+            for t in site_of(request).accounts.tokens(person)
+        ]
+    }  # fmt: skip
+
+
+@router.post("/tokens/{token}/revoke")
+def revoke(request: Request, person: See, token: Id) -> Done:
+    """End a token: one's own, or anybody's for an administrator."""
+    site_of(request).accounts.revoke_token(person, token)
+    return Done(done=token)
+
+
 @router.get("/people")
 def people(request: Request, person: Administer) -> dict[str, Any]:
-    """List accounts, without anything secret."""
-    users = site_of(request).accounts.users(person)
+    """List accounts, without anything secret.
+
+    Programs take rights away: who is invited, let in again, unlocked or confirmed is a person's act, on the page or by
+    command.
+    """
     return {
-        "rows": [{"name": u.name, "role": u.role, "active": u.active, "locked_until": u.locked_until} for u in users]
-    }
-
-
-@router.post("/people", status_code=201)
-def invite(request: Request, person: Administer, body: Account) -> dict[str, str]:
-    """Make an account; the path sets its password, once."""
-    return {"path": f"/welcome/{site_of(request).accounts.invite(person, body.name, body.role)}"}
+        "rows": [
+            {"name": u.name, "role": u.role, "active": u.active, "locked_until": u.locked_until,
+             "let_in_by": u.let_in_by, "confirmed_by": u.confirmed_by}
+            for u in site_of(request).accounts.users(person)
+        ]
+    }  # fmt: skip
 
 
 @router.post("/people/{name}/role")
-def set_role(request: Request, person: Administer, name: Annotated[str, Path(max_length=80)], body: NewRole) -> Done:
-    """Give an account another role; its sessions end."""
+def set_role(request: Request, person: Administer, name: Name, body: NewRole) -> Done:
+    """Give an account a role with fewer rights; its sessions end."""
     site_of(request).accounts.set_role(person, name, body.role)
+    return Done(done=name)
+
+
+@router.post("/people/{name}/close")
+def close(request: Request, person: Administer, name: Name) -> Done:
+    """Close an account: sessions and tokens end, and its votes count no more."""
+    site_of(request).accounts.set_active(person, name, active=False)
+    return Done(done=name)
+
+
+@router.post("/people/{name}/tokens/revoke")
+def revoke_all(request: Request, person: Administer, name: Name) -> Done:
+    """End every token of an account."""
+    site_of(request).accounts.revoke_tokens_of(person, name)
     return Done(done=name)
 
 
@@ -357,11 +389,12 @@ def _case(case: Case) -> dict[str, Any]:
         "diagnostic": case.diagnostic.id,
         "remarks": [_remark(remark) for remark in case.remarks],
         "reviews": [asdict(review) for review in case.reviews],
+        "votes": [{"reviewer": vote.review.reviewer, "counts": vote.counts, "why": vote.why} for vote in case.told],
         "risk": asdict(case.risk),
         "approvals": len(case.votes),
         "seen": asdict(case.now),
         "looked": case.looked,
-        "parameters": [parameter.in_words() for parameter in case.changes.parameters_changed],
+        "parameters": case.changes.in_words(),
         "paths": sorted(case.changes.paths),
         "trouble": case.changes.trouble,
     }

@@ -19,7 +19,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 import oomrl
 from oomrl.adapters.database import Store
 from oomrl.domain.people import Forbidden
-from oomrl.errors import Mistake, OomrlError, Refused
+from oomrl.errors import Mistake, OomrlError, Partly, Refused
 from oomrl.settings import Settings
 from oomrl.web import account, api, doors, events, exports, people, prompts, proposals
 from oomrl.web.entry import NotEntered, Unknown
@@ -101,6 +101,8 @@ def _refusals(app: FastAPI) -> None:
             return _said(request, 403, str(error))
         if isinstance(error, Refused):
             return _said(request, 409, str(error))
+        if isinstance(error, Partly):
+            return _said(request, 503, str(error), changed=True)
         if isinstance(error, Mistake):
             return _said(request, 404 if " id of " in str(error) else 422, str(error))
         return _said(request, 503, str(error))
@@ -130,8 +132,8 @@ def _for_programs(request: Request) -> bool:
     return request.url.path.startswith("/api/")
 
 
-def _said(request: Request, code: int, words: str) -> Response:
+def _said(request: Request, code: int, words: str, changed: bool = False) -> Response:
     if _for_programs(request):
         return JSONResponse({"error": words}, code)
     site: Site = request.app.state.site
-    return HTMLResponse(site.render("said.html", code=code, words=words), code)
+    return HTMLResponse(site.render("said.html", code=code, words=words, changed=changed), code)

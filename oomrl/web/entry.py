@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Form, Request
 
 from oomrl.domain.people import Forbidden, Login, Person, Right, demand
+from oomrl.errors import Refused
 from oomrl.web.guard import from_here
 from oomrl.web.site import Site
 
@@ -55,13 +56,26 @@ def entered(request: Request) -> Entry:
     return Entry(*found)
 
 
-def acting(request: Request, entry: Annotated[Entry, Depends(entered)], csrf: Annotated[str, Form()] = "") -> Entry:
-    """Return who changes something by the page's own form: the session's word comes back, and from here."""
+def acting(
+    request: Request,
+    entry: Annotated[Entry, Depends(entered)],
+    csrf: Annotated[str, Form()] = "",
+    once: Annotated[str, Form(max_length=80)] = "",
+) -> Iterator[Entry]:
+    """Give who changes something by the page's own form: the session's word comes back, from here, and once."""
     from_here(request)
     given = csrf or request.headers.get("x-csrf-token", "")
     if not hmac.compare_digest(given.encode(), entry.login.csrf.encode()):
         raise Forbidden("Expected a form of this session, was another: reload the page and try again.")
-    return entry
+    sent, key = site_of(request).sent, f"{entry.login.digest}/{once}"
+    if once and not sent.take(key):
+        raise Refused("Expected a form that was not sent before, was one that was: its act is recorded already.")
+    try:
+        yield entry
+    except Exception:
+        if once:
+            sent.give_back(key)
+        raise
 
 
 def page_needs(right: Right) -> Callable[[Entry], Entry]:
@@ -84,8 +98,8 @@ def act_needs(right: Right) -> Callable[[Entry], Entry]:
     return needed
 
 
-def token_needs(right: Right) -> Callable[[Request], Person]:
-    """Return a dependency that lets a bearer token with a right through. Cookies count for nothing here."""
+def token_needs(right: Right | None = None) -> Callable[[Request], Person]:
+    """Return a dependency that lets a bearer token with a right (none: any) through. Cookies count for nothing here."""
 
     def needed(request: Request) -> Person:
         kind, _, text = request.headers.get("authorization", "").partition(" ")
@@ -94,7 +108,8 @@ def token_needs(right: Right) -> Callable[[Request], Person]:
             person = site_of(request).accounts.by_token(text.strip(), address_of(request))
         if person is None:
             raise NotEntered
-        demand(person, right)
+        if right is not None:
+            demand(person, right)
         return person
 
     return needed

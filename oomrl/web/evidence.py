@@ -13,12 +13,14 @@ from typing import Any
 
 from markupsafe import Markup
 
+from guardrails.policy import PolicyError, parse_policy
 from oomrl.domain.loss import PARTS
 from oomrl.domain.people import Remark
 from oomrl.domain.records import Mark, StoredDiagnostic, StoredVerdict
 from oomrl.web import charts
 
 #: What the layers are for, in a reviewer's words.
+RUNS = {"off": "not run: nothing asked for it", "skipped": "not reached: something before it decided"}
 LAYERS = {
     "patch": "the patch is one clean diff within its limits",
     "static": "the source says only what the policy allows",
@@ -114,7 +116,8 @@ def gate(verdict: StoredVerdict | None) -> Gate:
     for phase, one in _map(payload.get("phases")).items():
         findings += [{**_map(item), "phase": phase} for item in _map(one).get("findings") or ()]
         for stage in _map(one).get("stages") or ():
-            stages.append({**_map(stage), "phase": phase, "meaning": LAYERS.get(str(_map(stage).get("name")), "")})
+            meaning = RUNS.get(str(_map(stage).get("status")), LAYERS.get(str(_map(stage).get("name")), ""))
+            stages.append({**_map(stage), "phase": phase, "meaning": meaning})
         profile = str(_map(_map(one).get("sandbox")).get("profile") or profile)
         warnings += [f"repaired on the way in: {text}" for text in _map(one).get("repairs") or ()]
         mutation = _map(_map(one).get("mutation"))
@@ -204,6 +207,19 @@ def deltas(verdict: StoredVerdict | None, earlier: StoredVerdict | None) -> list
     """Return coverage and mutants of the changed lines, and what they were for the change that is deployed."""
     now, then = _measured(verdict), _measured(earlier)
     return [{"name": name, "now": value, "before": then.get(name)} for name, value in now.items()]
+
+
+def needed(policy: bytes | None) -> dict[str, float]:
+    """Return what the strategy's policy asks for at least, by the name of the measure; nothing where it has none."""
+    try:
+        rules = parse_policy(policy or b"")
+    except PolicyError:
+        return {}
+    return {
+        "statements covered": rules.coverage.total,
+        "branches covered": rules.coverage.total,
+        "mutants of the changed lines killed": rules.mutation.minimum,
+    }
 
 
 def changed_lines(verdict: StoredVerdict | None) -> list[dict[str, Any]]:

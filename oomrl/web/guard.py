@@ -6,6 +6,7 @@ Pure ASGI, so that streams (events, exports) pass through untouched.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -111,6 +112,30 @@ class Rate:
         while len(self._left) > self.most:
             self._left.popitem(last=False)
         return 0.0 if left >= 1 else (1 - left) / self.a_second
+
+
+class Sent:
+    """The one-time ids of forms that were sent: a second click is no second act. Kept in memory, the newest."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self.most = most
+        self._ids: OrderedDict[str, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, once: str) -> bool:
+        """Take an id; return False where it was taken before."""
+        with self._lock:
+            if once in self._ids:
+                return False
+            self._ids[once] = None
+            while len(self._ids) > self.most:
+                self._ids.popitem(last=False)
+            return True
+
+    def give_back(self, once: str) -> None:
+        """Let an id be taken again: what was sent with it was not done."""
+        with self._lock:
+            self._ids.pop(once, None)
 
 
 def from_here(request: Request) -> None:

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from oomrl.domain.people import Right, Role, scopes_of
-from oomrl.web.entry import Entry, act_needs, page_needs, site_of
+from oomrl.errors import Mistake, Refused
+from oomrl.web.entry import Entry, act_needs, address_of, page_needs, site_of
 from oomrl.web.shell import page
 
 router = APIRouter()
@@ -89,13 +90,47 @@ def unlock(request: Request, name: str, entry: Administer) -> Response:
     return RedirectResponse("/people", 303)
 
 
-def _me(request: Request, entry: Entry, made: str = "") -> Response:
+@router.post("/people/{name}/confirm")
+def confirm(request: Request, name: str, entry: Administer) -> Response:
+    """Say that a person of their own is behind an account."""
+    site_of(request).accounts.confirm(entry.person, name)
+    return RedirectResponse("/people", 303)
+
+
+@router.post("/me/password")
+def change_password(
+    request: Request,
+    entry: SeeToo,
+    old: Annotated[str, Form(max_length=1_000)] = "",
+    password: Annotated[str, Form(max_length=1_000)] = "",
+    again: Annotated[str, Form(max_length=1_000)] = "",
+    tokens: Annotated[bool, Form()] = False,
+) -> Response:
+    """Set one's own password anew; every other session ends."""
+    site = site_of(request)
+    if site.logins.wait(address_of(request)):
+        raise Refused("Expected a little patience between attempts: wait a minute.")
+    if password != again:
+        raise Mistake("Expected the same new password twice, was another.")
+    site.accounts.change_password(entry.person, entry.login, old, password, tokens)
+    return _me(request, entry, said="Your password is changed, and every other session has ended.")
+
+
+def _me(request: Request, entry: Entry, made: str = "", said: str = "") -> Response:
     site = site_of(request)
     with site.store.read() as view:
         tokens = view.people.tokens(entry.person.name)
         user = view.people.user(entry.person.name)
         return page(
-            request, entry, view, "me.html", tokens=tokens, made=made, user=user, rights=sorted(entry.person.rights)
+            request,
+            entry,
+            view,
+            "me.html",
+            tokens=tokens,
+            made=made,
+            said=said,
+            user=user,
+            rights=sorted(entry.person.rights),
         )
 
 
@@ -103,5 +138,9 @@ def _people(request: Request, entry: Entry, invited: str = "", secret: str = "")
     site = site_of(request)
     link = f"{site.url}/welcome/{secret}" if secret else ""
     with site.store.read() as view:
-        users = view.people.users()
-        return page(request, entry, view, "people.html", users=users, link=link, invited=invited, roles=list(Role))
+        users, roll = view.people.users(), view.people.roll()
+        open_to = {user.name for user in users if user.password and not roll.one_party(user.name, entry.person.name)}
+        return page(
+            request, entry, view, "people.html",
+            users=users, link=link, invited=invited, roles=list(Role), roll=roll, open_to=open_to,
+        )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -14,9 +15,9 @@ from oomrl.adapters.patches import result_of
 from oomrl.adapters.prompting import compute_of
 from oomrl.arenas.certificates import standing_of
 from oomrl.domain.people import Right
-from oomrl.domain.records import Act
+from oomrl.domain.records import Act, Proposal, ProposalStatus
 from oomrl.errors import Mistake
-from oomrl.review import Bound, reason_to_wait, risk_of
+from oomrl.review import Bound, bound, reason_to_wait, risk_of, votes
 from oomrl.web import evidence
 from oomrl.web.diff import FileDiff, file_diff
 from oomrl.web.entry import Entry, Unknown, act_needs, page_needs, site_of
@@ -39,14 +40,16 @@ def queue(request: Request, entry: See) -> Response:
     site = site_of(request)
     with site.store.read() as view:
         briefs = view.reading.proposals(site.run, WAITING, most=PER_PAGE, oldest_first=True)
-        rows = []
+        rows, roll = [], view.people.roll()
+        tree = site.desk.repository.tree_id(site.desk.repository.head()) if briefs else ""
         for brief in briefs:
             found = view.proposals.get(site.run, brief.id)
             assert found is not None
             changes = site.desk.changes(found)
             risk = risk_of(changes.paths, changes.parameters, site.settings.review)
-            approvals = {one.reviewer for one in view.proposals.reviews(site.run, brief.id) if one.act is Act.APPROVE}
-            rows.append({"brief": brief, "risk": risk, "approvals": len(approvals), "paths": sorted(changes.paths)})
+            stands = bound(found, view.proposals.verdict(site.run, brief.id), tree)
+            given = votes(view.proposals.reviews(site.run, brief.id), stands, found.author, roll)
+            rows.append({"brief": brief, "risk": risk, "approvals": len(given), "paths": sorted(changes.paths)})
         prompts = view.prompts.pending(site.run)
         unconfirmed = view.reading.unconfirmed(site.run)
         exhausted = view.reading.exhausted(site.run, most=5)
@@ -90,9 +93,10 @@ def proposal(
     whole: bool = False,
     against: str = "",
     at: str = "",
+    side: str = "new",
 ) -> Response:
     """Show everything that a decision about one proposal rests on, in the order in which it matters."""
-    return _proposal(request, entry, proposal, view=view, space=space, whole=whole, against=against, at=at)
+    return _proposal(request, entry, proposal, view=view, space=space, whole=whole, against=against, at=at, side=side)
 
 
 @router.get("/proposals/{proposal}/patch")
@@ -201,7 +205,7 @@ def mandate(request: Request, diagnostic: str, entry: Review, mandate: Annotated
 
 
 def _proposal(
-    request: Request, entry: Entry, name: str, *, view: str, space: str, whole: bool, against: str, at: str
+    request: Request, entry: Entry, name: str, *, view: str, space: str, whole: bool, against: str, at: str, side: str
 ) -> Response:
     site = site_of(request)
     case = site.desk.case(entry.person, name)
@@ -209,17 +213,21 @@ def _proposal(
         siblings = work.proposals.all(site.run, case.proposal.diagnostic)
         prompts = work.prompts.all(site.run, case.proposal.diagnostic)
         bill = work.prompts.bill(site.run)
-        deployed = work.deployments.all(site.run)
         mark = work.sessions.last_mark(site.run)
         held = reason_to_wait(
             site.now(), mark.day, work.remarks.freezes(site.run), site.settings.review.windows
         ) if mark else ""  # fmt: skip
-        before = next((made.proposal for made in reversed(deployed) if made.proposal), "")
-        earlier = work.proposals.verdict(site.run, before) if before and before != name else None
-        other = next((one for one in siblings if one.id == against), None)
+        measured = work.proposals.deployed_as(site.run, case.proposal.base_tree)
+        earlier = work.proposals.verdict(site.run, measured) if measured else None
+        # What a reviewer has not seen yet comes first: on a new revision, what changed since the one sent back.
+        back = _sent_back(siblings, case.proposal)
+        other = next((one for one in siblings if one.id == (against or back)), None)
         files: list[FileDiff] = []
         if case.looked:
             files = _files(site, case, other, ignore_space=space == "hide", whole=whole)
+            if other is not None and not against and not files:
+                # Nothing changed but words: the whole is what is left to read.
+                files, other = _files(site, case, None, ignore_space=space == "hide", whole=whole), None
         path, _, place = at.rpartition(":")
         values: dict[str, Any] = {
             "case": case,
@@ -227,11 +235,14 @@ def _proposal(
             "gate": evidence.gate(case.verdict),
             "compared": evidence.compared(case.verdict),
             "deltas": evidence.deltas(case.verdict, earlier),
+            "needed": evidence.needed(site.desk.repository.tree(case.proposal.base_revision).get("policy.toml")),
+            "measured_of": measured,
             "changed_lines": evidence.changed_lines(case.verdict),
             "survivors": evidence.survivors(case.verdict),
             "files": files,
             "too_large": len(case.proposal.logic_patch) + len(case.proposal.tests_patch) > LARGEST_PATCH,
             "other": other,
+            "same_as": "" if other is not None or against else back,
             "unified": view == "unified",
             "space": space,
             "whole": whole,
@@ -245,9 +256,19 @@ def _proposal(
             "qualification": standing_of(site.state, site.settings.model_dump(mode="json"), site.now()),
             "attempts": site.settings.loop.attempts,
             "said_at": evidence.by_place(case.remarks),
-            "where": (path, int(place) if place.isdecimal() and len(place) < 9 else 0, "new"),
+            "where": (
+                path,
+                int(place) if place.isdecimal() and len(place) < 9 else 0,
+                "old" if side == "old" else "new",
+            ),
         }
         return page(request, entry, work, "proposal.html", **values)
+
+
+def _sent_back(siblings: Sequence[Proposal], this: Proposal) -> str:
+    """Return the newest earlier revision that a reviewer sent back, empty where there is none."""
+    earlier = [one for one in siblings if one.attempt < this.attempt and one.status is ProposalStatus.CHANGES_REQUESTED]
+    return max(earlier, key=lambda one: one.attempt).id if earlier else ""
 
 
 def _files(site: Site, case: Case, other: Any, ignore_space: bool, whole: bool) -> list[FileDiff]:

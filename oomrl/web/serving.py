@@ -17,11 +17,11 @@ from oomrl.errors import Mistake
 from oomrl.settings import Settings, WebSettings
 from oomrl.web.app import create_app
 from oomrl.web.protocol import PatientProtocol
-from oomrl.web.site import Site, url_of
+from oomrl.web.site import Site
 
 
 def check_exposure(settings: WebSettings) -> None:
-    """Raise `Mistake` where passwords would cross a network in the clear, or where TLS is set up by half."""
+    """Raise `Mistake` where passwords would cross a network in the clear, TLS is half set up, or links lead nowhere."""
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise Mistake("Expected both web.tls_certificate and web.tls_key, was one of them.")
     for path in filter(None, (settings.tls_certificate, settings.tls_key)):
@@ -35,6 +35,12 @@ def check_exposure(settings: WebSettings) -> None:
         raise Mistake(
             f"Expected TLS (web.tls_certificate, web.tls_key) or web.trusted_proxies to serve on {settings.host}: "
             "passwords would cross the network in the clear. Use host 127.0.0.1 to serve this machine alone."
+        )
+    everywhere = settings.host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+    if not settings.public_url and (settings.trusted_proxies or everywhere):
+        raise Mistake(
+            "Expected web.public_url, such as 'https://review.example.org', where the page is served behind a proxy or "
+            "on all addresses: links in messages begin with it, and browsers may call the page by no other name."
         )
 
 
@@ -73,7 +79,7 @@ def serving(
     check_exposure(settings.web)
     with Store.open(place or state / "oomrl.db") as store, _listening(settings.web) as (listening, port):
         app = create_app(state, store, settings, run)
-        url = app.state.site.url = url_of(settings.web, port)
+        url = app.state.site.url = settings.web.url(port)
         server = server_of(app, settings.web, port)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="page", daemon=True)
         thread.start()

@@ -16,18 +16,11 @@ from oomrl.adapters.accounts import Accounts
 from oomrl.adapters.database import Store
 from oomrl.adapters.desk import Desk
 from oomrl.domain.records import Run
-from oomrl.settings import Settings, WebSettings
+from oomrl.settings import Settings
 from oomrl.web import charts
-from oomrl.web.guard import Rate
+from oomrl.web.guard import Rate, Sent
 from oomrl.web.standing import Chain, Standing
 from oomrl.web.text import inert, oddities
-
-
-def url_of(settings: WebSettings, port: int) -> str:
-    """Return what people's browsers call the page."""
-    scheme = "https" if settings.tls_certificate is not None else "http"
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return settings.public_url.rstrip("/") or f"{scheme}://{host}:{port}"
 
 
 class Site:
@@ -39,12 +32,13 @@ class Site:
         self.state, self.store, self.settings, self.run = state, store, settings, run
         self.now = now or (lambda: datetime.now(UTC))
         #: Where links lead: never what a request calls this host.
-        self.url = url_of(settings.web, settings.web.port)
+        self.url = settings.web.url()
         self.accounts = Accounts(store, settings.web, self.now)
         self.standing = Standing(store, run)
         self.chain = Chain(state / "audit.jsonl")
         self.templates = _templates()
         self.logins = Rate(settings.web.logins_a_minute, most=10_000)
+        self.sent = Sent()
         #: Cookies of the page say in their name that they came over TLS, where they did.
         self.form_key = secrets.token_urlsafe(32)
 
@@ -83,6 +77,7 @@ def _templates() -> Environment:
         "words": lambda text: str(text).replace("_", " "),
         "ago": ago,
     }
+    environment.globals["form_id"] = lambda: secrets.token_urlsafe(12)
     return environment
 
 

@@ -17,6 +17,7 @@ from oomrl.domain.ledger import Kind
 from oomrl.domain.records import StoredOrder
 from oomrl.errors import Mistake
 from oomrl.web.site import Site
+from oomrl.web.text import escaped
 
 #: How a column is shown: text, money, number, percent, day, id (cut short), and the links proposal, order, revision.
 Columns = tuple[tuple[str, str], ...]
@@ -433,7 +434,10 @@ def pages_of(name: str, site: Site, asked: Asked) -> Iterator[Table]:
 
 
 def csv_of(tables: Iterator[Table]) -> Iterator[str]:
-    """Yield a table as CSV. Cells that a spreadsheet would take for a formula begin with an apostrophe."""
+    """Yield a table as CSV. Cells that a spreadsheet would take for a formula begin with an apostrophe.
+
+    Characters that hide or reorder what is read stand there as escapes, line breaks as they are.
+    """
     for number, table in enumerate(tables):
         out = io.StringIO()
         rows = csv.writer(out, lineterminator="\n")
@@ -457,8 +461,9 @@ def json_of(tables: Iterator[Table]) -> Iterator[str]:
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
+    if isinstance(value, str):
+        begins = value[:1] in ("=", "+", "-", "@", "\t", "\r")
+        return ("'" if begins else "") + escaped(value)
     return "" if value is None else value
 
 

@@ -52,6 +52,11 @@ def inert(text: object, most: int = 200_000) -> Markup:
     return shown
 
 
+def escaped(text: str) -> str:
+    """Return text for a file: odd characters as escapes that can be read."""
+    return "".join(f"\\u{ord(c):04x}" if odd(c) else c for c in text)
+
+
 def mark(character: str) -> Markup:
     """Return the mark that stands for one odd character."""
     return Markup('<span class="odd" title="{}">U+{}</span>').format(_name(character), f"{ord(character):04X}")

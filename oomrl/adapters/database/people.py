@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import LABEL_STYLE_TABLENAME_PLUS_COL, Connection, Row, delete, func, insert, select, update
+from sqlalchemy import LABEL_STYLE_TABLENAME_PLUS_COL, Connection, Row, delete, insert, select, update
 
 from oomrl.adapters.database.tables import acts, invitations, logins, tokens, users
-from oomrl.domain.people import Done, Invitation, Login, Right, Role, Token, User
+from oomrl.domain.people import Done, Invitation, Login, Right, Role, Token, User, looks
+from oomrl.domain.roll import Roll
 from oomrl.errors import Mistake
 
 
@@ -21,10 +22,10 @@ class People:
     # -- users
 
     def add(self, user: User) -> None:
-        """Write a new account; raise `Mistake` where the name (in any case) is taken."""
-        taken = select(users.c.name).where(func.lower(users.c.name) == user.name.lower())
-        if self._connection.scalar(taken) is not None:
-            raise Mistake(f"Expected a new name, was {user.name!r}, which is taken.")
+        """Write a new account; raise `Mistake` where the name is taken, or looks like one that is."""
+        alike = [one for one in self._connection.scalars(select(users.c.name)) if looks(one) == looks(user.name)]
+        if alike:
+            raise Mistake(f"Expected a name that nobody takes for another, was {user.name!r}: {alike[0]!r} is taken.")
         row = {
             "name": user.name,
             "role": user.role.value,
@@ -33,6 +34,8 @@ class People:
             "active": user.active,
             "failures": user.failures,
             "locked_until": user.locked_until,
+            "let_in_by": user.let_in_by,
+            "confirmed_by": user.confirmed_by,
         }
         self._connection.execute(insert(users), row)
 
@@ -44,6 +47,15 @@ class People:
     def users(self) -> list[User]:
         """Return every account, by name."""
         return [_user(row) for row in self._connection.execute(select(users).order_by(users.c.name))]
+
+    def roll(self) -> Roll:
+        """Return all accounts, for what asks whose vote counts."""
+        return Roll.of(self.users())
+
+    def administered(self) -> bool:
+        """Say whether there is an administrator who can log in."""
+        query = select(users.c.name).where(users.c.role == Role.ADMIN.value, users.c.active, users.c.password != "")
+        return self._connection.scalar(query.limit(1)) is not None
 
     def any(self) -> bool:
         """Say whether there is an account at all."""
@@ -86,9 +98,9 @@ class People:
         """End a session."""
         self._connection.execute(delete(logins).where(logins.c.digest == digest))
 
-    def leave_all(self, user: str) -> None:
-        """End every session of an account."""
-        self._connection.execute(delete(logins).where(logins.c.user == user))
+    def leave_all(self, user: str, but: str = "") -> None:
+        """End every session of an account (but one)."""
+        self._connection.execute(delete(logins).where(logins.c.user == user, logins.c.digest != but))
 
     def forget_expired(self, now: datetime) -> None:
         """Remove sessions that have run out."""
@@ -194,7 +206,17 @@ _LABELLED = LABEL_STYLE_TABLENAME_PLUS_COL
 
 
 def _user(row: Row[tuple[object, ...]]) -> User:
-    return User(row.name, Role(row.role), row.password, row.made_at, row.active, row.failures, row.locked_until)
+    return User(
+        row.name,
+        Role(row.role),
+        row.password,
+        row.made_at,
+        row.active,
+        row.failures,
+        row.locked_until,
+        row.let_in_by,
+        row.confirmed_by,
+    )
 
 
 def _token(row: Row[tuple[object, ...]]) -> Token:

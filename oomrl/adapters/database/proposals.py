@@ -52,6 +52,12 @@ class Proposals:
         row = self._connection.execute(self._all(run).where(proposals.c.id == proposal)).one_or_none()
         return None if row is None else _proposal(run, row)
 
+    def deployed_as(self, run: str, tree: str) -> str:
+        """Return the proposal that was deployed with a resulting tree, empty where there is none."""
+        mine = (proposals.c.run_id == self._runs.key(run)) & (proposals.c.status == ProposalStatus.DEPLOYED.value)
+        query = select(proposals.c.id).where(mine, proposals.c.result_tree == tree).order_by(proposals.c.at.desc())
+        return self._connection.scalar(query.limit(1)) or ""
+
     def all(self, run: str, diagnostic: str | None = None, status: ProposalStatus | None = None) -> list[Proposal]:
         """Return the proposals of a run (of one diagnostic, of one status), oldest first."""
         query = self._all(run)

@@ -382,6 +382,8 @@ users = Table(
     Column("active", Boolean, nullable=False),
     Column("failures", Integer, nullable=False),
     Column("locked_until", Utc),
+    Column("let_in_by", String(80), nullable=False, server_default=""),
+    Column("confirmed_by", String(90), nullable=False, server_default=""),
 )
 
 logins = Table(

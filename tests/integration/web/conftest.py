@@ -21,7 +21,7 @@ from tests.states import RUN, MadeUp, made_up, opened
 #: What the test client calls the page.
 HOST = "http://testserver"
 PASSWORD = "correct horse battery"
-ROOT = Person("root", frozenset(Right), "command")
+ROOT = Person("root", frozenset(Right), "host")
 
 
 @dataclass

@@ -15,7 +15,6 @@ from oomrl.settings import Settings, WebSettings
 from oomrl.web.app import create_app
 from oomrl.web.guard import HEADERS
 from oomrl.web.serving import check_exposure
-from oomrl.web.site import url_of
 from tests.integration.web.conftest import HOST, PASSWORD, ROOT, Browser, Page
 from tests.states import RUN
 
@@ -331,8 +330,13 @@ def test_an_invitation_is_used_once_even_by_two_at_once(page: Page) -> None:
 
 def test_the_page_is_not_served_in_the_clear_beyond_this_machine() -> None:
     check_exposure(WebSettings())
-    check_exposure(WebSettings(host="0.0.0.0", trusted_proxies=("10.0.0.1",)))
-    for settings in (WebSettings(host="0.0.0.0"), WebSettings(host="example.org"), WebSettings(tls_key="x")):
+    check_exposure(WebSettings(host="0.0.0.0", trusted_proxies=("10.0.0.1",), public_url="https://review.example"))
+    for settings in (
+        WebSettings(trusted_proxies=("10.0.0.1",)),
+        WebSettings(host="0.0.0.0"),
+        WebSettings(host="example.org"),
+        WebSettings(tls_key="x"),
+    ):
         with pytest.raises(Mistake):
             check_exposure(settings)
 
@@ -358,7 +362,7 @@ def test_links_lead_where_the_settings_say_and_never_where_a_request_says(page: 
     ],
 )
 def test_the_url_of_the_page(web: WebSettings, url: str) -> None:
-    assert url_of(web, 80) == url
+    assert web.url(80) == url
 
 
 def test_the_host_of_the_tests_is_no_host_of_a_served_page(page: Page) -> None:

@@ -94,8 +94,7 @@ def test_a_wrong_question_is_refused_before_a_file_begins(page: Page) -> None:
 
 def test_a_nul_in_a_form_or_a_body_is_refused(page: Page) -> None:
     assert page.as_("adam").act("/people", name="a\0b", role="viewer").status_code == 422
-    body = {"name": "a\0b", "role": "viewer"}
-    answer = page.browser().http.post("/api/v1/people", json=body, headers=page.token("adam"))
+    answer = page.browser().http.post("/api/v1/halt", json={"reason": "a\0b"}, headers=page.token("adam"))
     assert answer.status_code == 422 and "NUL" in answer.json()["error"]
 
 

@@ -12,7 +12,7 @@ from tests.integration.web.conftest import Page
 
 def test_halt_and_resume_move_the_switch_on_the_page_and_in_the_api(page: Page) -> None:
     switch, olga = KillSwitch(page.made.state), page.as_("olga")
-    assert "not cancelled from here" in olga.get("/account").text
+    assert "open at a broker is cancelled" in olga.get("/account").text
     assert olga.act("/halt", reason="odd <fills>").status_code == 303
     with pytest.raises(Halt, match="by olga: odd <fills>"):
         switch.guard()

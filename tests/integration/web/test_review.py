@@ -167,7 +167,7 @@ def test_a_new_revision_shows_the_diff_from_the_one_sent_back(page: Page, desk: 
     since = browser.get(f"/proposals/{second.id}?against={first.id}&view=unified").text
     diff = since.partition('id="diff"')[2].partition('id="compared"')[0]
     assert diff.count('class="new"') == 1 and "because ranks are stable" in diff
-    whole = browser.get(f"/proposals/{second.id}?view=unified").text
+    whole = browser.get(f"/proposals/{second.id}?view=unified&against=base").text
     assert whole.partition('id="diff"')[2].partition('id="compared"')[0].count('class="new"') == 3
     assert desk.case(ANN, second.id).votes == []
 

@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from argon2 import PasswordHasher
@@ -58,10 +58,19 @@ class Entered:
 
 
 class Accounts:
-    """All that proves who somebody is. `now` is the wall clock."""
+    """All that proves who somebody is. `now` is the wall clock; `tell` hears of each act once it is recorded.
 
-    def __init__(self, store: Store, settings: WebSettings, now: Callable[[], datetime]) -> None:
-        self.store, self.settings, self.now = store, settings, now
+    What is told goes into the signed chain: who let whom in decides whose votes are two people's.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: WebSettings,
+        now: Callable[[], datetime],
+        tell: Callable[[Done], None] = lambda done: None,
+    ) -> None:
+        self.store, self.settings, self.now, self.tell = store, settings, now, tell
 
     # -- invitations: the one way to a password
 
@@ -79,7 +88,8 @@ class Accounts:
         with self.store.begin() as work:
             work.people.add(User(who, role, "", self.now()))
             secret = self._invited(work, who, role, self._answers(person))
-            self._note(work, person, "invite", who, role.value)
+            done = self._note(work, person, "invite", who, role.value)
+        self.tell(done)
         return secret
 
     def invite_again(self, person: Person, name: str) -> str:
@@ -89,7 +99,8 @@ class Accounts:
             user = self._known(work, name)
             secret = self._invited(work, user.name, user.role, self._answers(person))
             work.people.leave_all(user.name)
-            self._note(work, person, "invite again", user.name)
+            done = self._note(work, person, "invite again", user.name)
+        self.tell(done)
         return secret
 
     def invitation(self, secret: str) -> Invitation:
@@ -120,9 +131,11 @@ class Accounts:
                 if work.people.administered():
                     raise Refused("Expected a service without an administrator: ask the one that there is.")
                 work.people.add(User(who, invitation.role, hashed, self.now()))
-            work.people.note(Done(self.now(), who, "page", "set password", who, "", address))
-            user = self._known(work, who)
-            return self._entered(work, user)
+            by = f"let in by {invitation.by or 'the host'}"
+            done = self._note(work, Person(who, frozenset(), "page", address), "set password", who, by)
+            found = self._entered(work, self._known(work, who))
+        self.tell(done)
+        return found
 
     # -- sessions
 
@@ -203,7 +216,8 @@ class Accounts:
             work.people.leave_all(user.name, but=login.digest)
             if tokens:
                 work.people.revoke_all(user.name, self.now())
-            self._note(work, person, "change password", user.name, "tokens ended" if tokens else "")
+            done = self._note(work, person, "change password", user.name, "tokens ended" if tokens else "")
+        self.tell(done)
 
     def leave(self, person: Person, login: Login) -> None:
         """End a session."""
@@ -229,7 +243,8 @@ class Accounts:
             user = self._known(work, person.name)
             token = Token(id_, user.name, digest(secret), plain, scopes, self.now(), self.now() + timedelta(days=life))
             work.people.add_token(token)
-            self._note(work, person, "make token", id_, ", ".join(sorted(scopes)))
+            done = self._note(work, person, "make token", id_, ", ".join(sorted(scopes)))
+        self.tell(done)
         return f"oomrl_{id_}_{secret}"
 
     def revoke_token(self, person: Person, id_: str) -> None:
@@ -239,7 +254,8 @@ class Accounts:
             if token is None or token.user != person.name and not person.may(Right.ADMINISTER):
                 raise Mistake(f"Expected the id of a token of one's own, was {id_!r}.")
             work.people.revoke(id_, self.now())
-            self._note(work, person, "revoke token", id_)
+            done = self._note(work, person, "revoke token", id_)
+        self.tell(done)
 
     def revoke_tokens_of(self, person: Person, name: str) -> None:
         """End every token of an account."""
@@ -247,7 +263,8 @@ class Accounts:
         with self.store.begin() as work:
             user = self._known(work, name)
             work.people.revoke_all(user.name, self.now())
-            self._note(work, person, "revoke tokens", user.name)
+            done = self._note(work, person, "revoke tokens", user.name)
+        self.tell(done)
 
     def by_token(self, text: str, address: str = "", how: str = "token") -> Person | None:
         """Return who a token belongs to, with the rights that role and scopes share; None where it does not hold."""
@@ -303,7 +320,8 @@ class Accounts:
                 )
             by = f"{person.name} (host)" if person.how == "host" else person.name
             work.people.change(user.name, confirmed_by=by[:90])
-            self._note(work, person, "confirm", user.name, f"let in by {user.let_in_by or 'the host'}")
+            done = self._note(work, person, "confirm", user.name, f"let in by {user.let_in_by or 'the host'}")
+        self.tell(done)
 
     def set_role(self, person: Person, name: str, role: Role) -> None:
         """Give an account another role; its sessions end. The last administrator stays one."""
@@ -316,7 +334,8 @@ class Accounts:
                 self._not_the_last(work, user)
             work.people.change(user.name, role=role.value)
             work.people.leave_all(user.name)
-            self._note(work, person, "set role", user.name, role.value)
+            done = self._note(work, person, "set role", user.name, role.value)
+        self.tell(done)
 
     def set_active(self, person: Person, name: str, active: bool) -> None:
         """Close or open an account; its sessions end."""
@@ -329,7 +348,8 @@ class Accounts:
                 self._not_the_last(work, user)
             work.people.change(user.name, active=active)
             work.people.leave_all(user.name)
-            self._note(work, person, "open account" if active else "close account", user.name)
+            done = self._note(work, person, "open account" if active else "close account", user.name)
+        self.tell(done)
 
     def unlock(self, person: Person, name: str) -> None:
         """End a lock."""
@@ -337,7 +357,8 @@ class Accounts:
         with self.store.begin() as work:
             user = self._known(work, name)
             work.people.change(user.name, failures=0, locked_until=None)
-            self._note(work, person, "unlock", user.name)
+            done = self._note(work, person, "unlock", user.name)
+        self.tell(done)
 
     def users(self, person: Person) -> list[User]:
         """Return all accounts."""
@@ -389,8 +410,9 @@ class Accounts:
         if [other.name for other in others] == [user.name]:
             raise Refused("Expected another administrator to remain, was none.")
 
-    def _note(self, work: Work, person: Person, act: str, subject: str, detail: str = "") -> None:
-        work.people.note(Done(self.now(), person.name, person.how, act, subject, detail, person.address))
+    def _note(self, work: Work, person: Person, act: str, subject: str, detail: str = "") -> Done:
+        done = Done(self.now(), person.name, person.how, act, subject, detail, person.address)
+        return replace(done, sequence=work.people.note(done))
 
 
 def _strong(password: str) -> None:

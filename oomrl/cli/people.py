@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from oomrl.adapters.accounts import Accounts
+from oomrl.adapters.audit import Audit
 from oomrl.cli.options import (
     as_option,
     json_option,
@@ -31,7 +32,7 @@ def accounts(state: Path, settings_file: Path | None) -> Iterator[tuple[Accounts
     """Give the accounts of a state directory, who acts, and the beginning of links."""
     settings = state_settings(state, settings_file)
     with open_state(state) as store:
-        opened = Accounts(store, settings.web, now)
+        opened = Accounts(store, settings.web, now, Audit(state).act)
         who = opened.commander(person(), os.environ.get("OOMRL_TOKEN", ""), inviting=True)
         yield opened, who, settings.web.url()
 
@@ -117,7 +118,7 @@ def confirm(name: str, who: str, state: Path, settings_file: Path | None) -> Non
     whoever can write the state directory.
     """
     with open_state(state) as store:
-        opened = Accounts(store, state_settings(state, settings_file).web, now)
+        opened = Accounts(store, state_settings(state, settings_file).web, now, Audit(state).act)
         token = os.environ.get("OOMRL_TOKEN", "")
         acting = opened.commander(who, token) if token else Person(who, frozenset(Right), "host")
         opened.confirm(acting, name)

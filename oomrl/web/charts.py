@@ -1,22 +1,29 @@
 """Charts as inline SVG: small, without script, coloured by the page's own classes (dark mode needs no second set).
 
 Each has a title and a description for those who hear the page; the page puts a table with the numbers behind it. No
-chart tells by colour alone: marks differ in shape, lines in dash.
+chart tells by colour alone: marks differ in shape, lines in dash. Charts over days and sums are drawn twice, for a
+screen and for a phone, and the style sheet shows one of them: scaled down, nobody could read the words.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import wraps
+from typing import ParamSpec
 
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 860, 300
+#: The units across a phone.
+NARROW = 400
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 14, 26
 MOST_POINTS = 700
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,21 @@ class Mark:
     link: str = ""
 
 
+def _twice(draw: Callable[P, Markup]) -> Callable[P, Markup]:
+    """Draw for a screen and for a phone."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **more: P.kwargs) -> Markup:
+        screen = draw(*args, **more)
+        if not screen.startswith("<svg"):
+            return screen
+        more["wide"] = NARROW
+        return Markup('<div class="wide">{}</div><div class="narrow">{}</div>').format(screen, draw(*args, **more))
+
+    return drawn
+
+
+@_twice
 def lines(
     days: Sequence[date],
     drawn: Sequence[Line],
@@ -50,16 +72,18 @@ def lines(
     money: bool = True,
     height: int = HEIGHT,
     area: bool = False,
+    wide: int = WIDTH,
 ) -> Markup:
     """Draw lines over days, with shaded spans, a band, and marks on the first line."""
     if len(days) < 2:
         return Markup('<p class="quiet">No chart yet: it needs two sessions.</p>')
-    keep = _thinned(len(days), [place for mark in marks if (place := _place(days, mark.day)) < len(days)])
+    most = MOST_POINTS * wide // WIDTH
+    keep = _thinned(len(days), most, [place for mark in marks if (place := _place(days, mark.day)) < len(days)])
     everything = [value for line in drawn for value in line.values]
     if band is not None:
         everything += [*band[0], *band[1]]
     low, high = _range(everything, area)
-    plot = _Plot(len(days), low, high, height)
+    plot = _Plot(len(days), low, high, min(height, wide * 3 // 4), wide)
     out = [plot.open(title, about)]
     for first, last, label in spans:
         begin, end = (_place(days, first), _place(days, last))
@@ -67,9 +91,9 @@ def lines(
         out.append(
             f'<rect class="span" x="{x1:.1f}" y="{TOP}" width="{max(x2 - x1, 1):.1f}" height="{plot.tall:.1f}"/>'
         )
-        late = x1 > WIDTH - 90
-        place = f'x="{x1 - 3:.1f}" text-anchor="end"' if late else f'x="{x1 + 3:.1f}"'
-        out.append(f'<text class="tick" {place} y="{TOP + 11}">{escape(label)}</text>')
+        late = x1 > wide - 90
+        at = f'x="{x1 - 3:.1f}" text-anchor="end"' if late else f'x="{x1 + 3:.1f}"'
+        out.append(f'<text class="tick" {at} y="{TOP + 11}">{escape(label)}</text>')
     out += plot.levels(money)
     out += plot.days(days)
     if band is not None:
@@ -91,7 +115,8 @@ def lines(
     return Markup("".join(out))  # numbers, classes of this module, and escaped labels
 
 
-def waterfall(parts: Mapping[str, float], *, title: str, about: str) -> Markup:
+@_twice
+def waterfall(parts: Mapping[str, float], *, title: str, about: str, wide: int = WIDTH) -> Markup:
     """Draw how parts add up to a result, one bar a part."""
     shown = [(name, value) for name, value in parts.items() if abs(value) >= 0.005]
     total = sum(parts.values())
@@ -104,13 +129,13 @@ def waterfall(parts: Mapping[str, float], *, title: str, about: str) -> Markup:
     edges = [0.0, *(b for b in begins), *(b + v for b, (_, v) in zip(begins, rows, strict=True))]
     low, high = min(edges), max(edges)
     span = (high - low) or 1.0
-    left, right, row_tall = 150, 110, 22
-    wide, tall = WIDTH - left - right, row_tall * len(rows) + 10
+    left, right, row_tall = (150, 110, 22) if wide == WIDTH else (124, 74, 22)
+    across, tall = wide - left - right, row_tall * len(rows) + 10
 
     def x(value: float) -> float:
-        return left + (value - low) / span * wide
+        return left + (value - low) / span * across
 
-    out = [_svg(WIDTH, tall, title, about)]
+    out = [_svg(wide, tall, title, about)]
     out.append(f'<line class="zero" x1="{x(0):.1f}" x2="{x(0):.1f}" y1="2" y2="{tall - 4}"/>')
     for number, (begin, (name, value)) in enumerate(zip(begins, rows, strict=True)):
         y = 4 + number * row_tall
@@ -126,20 +151,24 @@ def waterfall(parts: Mapping[str, float], *, title: str, about: str) -> Markup:
     return Markup("".join(out))  # numbers and escaped names
 
 
-def bars(values: Sequence[tuple[str, float]], *, title: str, about: str, marked: Sequence[bool] = ()) -> Markup:
+@_twice
+def bars(
+    values: Sequence[tuple[str, float]], *, title: str, about: str, marked: Sequence[bool] = (), wide: int = WIDTH
+) -> Markup:
     """Draw one bar a session; `marked` ones are outlined by class."""
     if not values:
         return Markup("")
     tall, left, right = 150, LEFT, RIGHT
     low, high = min(0.0, *(v for _, v in values)), max(0.0, *(v for _, v in values))
     span = (high - low) or 1.0
-    step = (WIDTH - left - right) / len(values)
+    step = (wide - left - right) / len(values)
+    labels = max(2, wide // 86)
 
     def y(value: float) -> float:
         return 12 + (high - value) / span * (tall - 40)
 
-    out = [_svg(WIDTH, tall, title, about)]
-    out.append(f'<line class="zero" x1="{left}" x2="{WIDTH - right}" y1="{y(0):.1f}" y2="{y(0):.1f}"/>')
+    out = [_svg(wide, tall, title, about)]
+    out.append(f'<line class="zero" x1="{left}" x2="{wide - right}" y1="{y(0):.1f}" y2="{y(0):.1f}"/>')
     for level in (low, high):
         if level:
             out.append(
@@ -150,12 +179,12 @@ def bars(values: Sequence[tuple[str, float]], *, title: str, about: str, marked:
         top, foot = sorted((y(value), y(0)))
         kind = "gain" if value >= 0 else "loss"
         kind += " marked" if number < len(marked) and marked[number] else ""
-        wide = min(max(step * 0.72, 1.2), 46)
+        across = min(max(step * 0.72, 1.2), 46)
         out.append(
-            f'<rect class="bar {kind}" x="{x + (step - wide) / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" '
+            f'<rect class="bar {kind}" x="{x + (step - across) / 2:.1f}" y="{top:.1f}" width="{across:.1f}" '
             f'height="{max(foot - top, 1):.1f}"><title>{escape(label)}: {escape(dollars(value))}</title></rect>'
         )
-        if len(values) <= 12 or number % math.ceil(len(values) / 10) == 0:
+        if len(values) <= min(12, labels) or number % math.ceil(len(values) / labels) == 0:
             out.append(
                 f'<text class="tick" x="{x + step / 2:.1f}" y="{tall - 6}" text-anchor="middle">{escape(label)}</text>'
             )
@@ -194,7 +223,7 @@ def interval(one: Sequence[float | None], other: Sequence[float | None], percent
 
 def dollars(value: float) -> str:
     """Return dollars as a person writes them beside a chart."""
-    size, sign = abs(value), "-" if value < 0 else ""
+    size, sign = abs(value), "−" if value < 0 else ""
     for limit, unit in ((1e9, "bn"), (1e6, "M"), (1e4, "k")):
         if size >= limit:
             return f"{sign}${size / (1e3 if unit == 'k' else limit):,.4g}{unit}"
@@ -204,18 +233,18 @@ def dollars(value: float) -> str:
 class _Plot:
     """The frame of a chart over days."""
 
-    def __init__(self, count: int, low: float, high: float, height: int) -> None:
-        self.count, self.low, self.high, self.height = count, low, high, height
+    def __init__(self, count: int, low: float, high: float, height: int, wide: int) -> None:
+        self.count, self.low, self.high, self.height, self.wide = count, low, high, height, wide
         self.tall = height - TOP - BOTTOM
 
     def x(self, place: int) -> float:
-        return LEFT + place / max(self.count - 1, 1) * (WIDTH - LEFT - RIGHT)
+        return LEFT + place / max(self.count - 1, 1) * (self.wide - LEFT - RIGHT)
 
     def y(self, value: float) -> float:
         return TOP + (self.high - value) / ((self.high - self.low) or 1.0) * self.tall
 
     def open(self, title: str, about: str) -> str:
-        return _svg(WIDTH, self.height, title, about)
+        return _svg(self.wide, self.height, title, about)
 
     def levels(self, money: bool) -> list[str]:
         out, ticks = [], list(_ticks(self.low, self.high))
@@ -224,13 +253,13 @@ class _Plot:
         digits = next((n for n in range(7) if math.isclose(round(step, n), step, rel_tol=1e-6)), 7)
         for level in ticks:
             y = self.y(level)
-            label = dollars(level) if money else f"{level + 0.0:.{digits}%}"
-            out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            label = dollars(level) if money else f"{level + 0.0:.{digits}%}".replace("-", "−")
+            out.append(f'<line class="grid" x1="{LEFT}" x2="{self.wide - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
             out.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
         return out
 
     def days(self, days: Sequence[date]) -> list[str]:
-        count = min(6, len(days))
+        count = min(6 if self.wide == WIDTH else 3, len(days))
         places = sorted({round(step * (len(days) - 1) / max(count - 1, 1)) for step in range(count)})
         long = (days[-1] - days[0]).days > 500
         out = []
@@ -279,12 +308,12 @@ def _place(days: Sequence[date], day: date) -> int:
     return bisect_left(days, day)
 
 
-def _thinned(count: int, needed: Sequence[int]) -> list[int]:
+def _thinned(count: int, most: int, needed: Sequence[int]) -> list[int]:
     """Return the places that are drawn: all of few, an even choice of many, and those that carry marks."""
-    if count <= MOST_POINTS:
+    if count <= most:
         return list(range(count))
-    step = (count - 1) / (MOST_POINTS - 1)
-    return sorted({round(number * step) for number in range(MOST_POINTS)} | set(needed))
+    step = (count - 1) / (most - 1)
+    return sorted({round(number * step) for number in range(most)} | set(needed))
 
 
 def _range(values: Sequence[float], area: bool) -> tuple[float, float]:

@@ -247,6 +247,13 @@ def survivors(verdict: StoredVerdict | None) -> list[dict[str, Any]]:
     ]
 
 
+def no_mutants(verdict: StoredVerdict | None) -> list[tuple[str, str]]:
+    """Return the phases in which no mutant was made, and why."""
+    phases = _map(_map(verdict.payload if verdict else None).get("phases"))
+    found = [(phase, _map(_map(one).get("mutation")).get("none")) for phase, one in phases.items()]
+    return [(phase, str(why)) for phase, why in found if why]
+
+
 def _measured(verdict: StoredVerdict | None) -> dict[str, float]:
     found: dict[str, float] = {}
     for one in _map(_map(verdict.payload if verdict else None).get("phases")).values():

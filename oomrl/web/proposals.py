@@ -238,6 +238,7 @@ def _proposal(
             "needed": evidence.needed(site.desk.repository.tree(case.proposal.base_revision).get("policy.toml")),
             "measured_of": measured,
             "changed_lines": evidence.changed_lines(case.verdict),
+            "no_mutants": evidence.no_mutants(case.verdict),
             "survivors": evidence.survivors(case.verdict),
             "files": files,
             "too_large": len(case.proposal.logic_patch) + len(case.proposal.tests_patch) > LARGEST_PATCH,

@@ -33,7 +33,7 @@ class Site:
         self.now = now or (lambda: datetime.now(UTC))
         #: Where links lead: never what a request calls this host.
         self.url = settings.web.url()
-        self.accounts = Accounts(store, settings.web, self.now)
+        self.accounts = Accounts(store, settings.web, self.now, lambda done: self.desk.audit.act(done))
         self.standing = Standing(store, run)
         self.chain = Chain(state / "audit.jsonl")
         self.templates = _templates()
@@ -72,6 +72,7 @@ def _templates() -> Environment:
         "money": money,
         "short": charts.dollars,
         "percent": percent,
+        "figure": lambda value: "–" if value is None else f"{float(value):.2f}".replace("-", "−"),
         "when": when,
         "digest": lambda text: str(text)[:12],
         "words": lambda text: str(text).replace("_", " "),

@@ -295,6 +295,7 @@ def revisions(site: Site, view: Work, asked: Asked) -> Table:
 def losses(site: Site, view: Work, asked: Asked) -> Table:
     """Losses, newest first."""
     found = view.losses.all(site.run)[::-1]
+    diagnosed = view.reading.diagnosed(site.run)
     start = _count(asked.after)
     rows = [
         {
@@ -304,13 +305,14 @@ def losses(site: Site, view: Work, asked: Asked) -> Table:
             "value": round(loss.value, 6),
             "threshold": loss.threshold,
             "evidence": str(loss.detail.get("evidence", "")),
+            "diagnostic": diagnosed.get(loss.id, ""),
             "id": loss.id,
         }
         for loss in found[start : start + asked.most]
     ]
     columns = (
         ("day", "day"), ("level", "text"), ("measure", "text"), ("value", "number"), ("threshold", "number"),
-        ("evidence", "text"), ("id", "id"),
+        ("evidence", "text"), ("diagnostic", "diagnostic"), ("id", "id"),
     )  # fmt: skip
     more = str(start + asked.most) if start + asked.most < len(found) else ""
     return Table("losses", "Losses", columns, rows, more)
@@ -396,11 +398,14 @@ def settings(site: Site, view: Work, asked: Asked) -> Table:
     now = _flat(site.settings.model_dump(mode="json"))
     began = _flat({name: site.kept_run.settings.get(name) for name in ("settings",)}).items()
     then = {key.removeprefix("settings."): value for key, value in began}
-    rows = [
-        {"setting": key, "now": _hidden(key, value), "at_the_start": _hidden(key, then.get(key, ""))}
-        for key, value in now.items()
-    ]
-    return Table("settings", "Settings", (("setting", "text"), ("now", "text"), ("at_the_start", "text")), rows)
+    rows = []
+    for key, value in now.items():
+        shown, began_with = _hidden(key, value), _hidden(key, then[key]) if key in then else ""
+        differs = "yes" if key in then and shown != began_with else ""
+        rows.append({"setting": key, "now": shown, "at_the_start": began_with, "differs": differs})
+    columns = (("setting", "text"), ("now", "text"), ("at_the_start", "text"), ("differs", "text"))
+    note = "What a run's results depend on is as it was at the start, whatever the settings say now."
+    return Table("settings", "Settings", columns, rows, note=note)
 
 
 TABLES: Mapping[str, Callable[[Site, Work, Asked], Table]] = {

@@ -77,6 +77,8 @@ def test_what_the_host_confirms_is_a_person_of_their_own(
     accounts.confirm(HOST, "bea")
     assert isinstance(loop_says(desk, proposal), Review)
     assert "confirmed by root (host)" in page.as_("adam").get(f"/proposals/{proposal.id}").text
+    told = [(link.facts["act"], link.facts["who"], link.facts["how"]) for link in page.site.chain.about("bea")]
+    assert told == [("invite", "adam", "page"), ("set password", "bea", "page"), ("confirm", "root", "host")]
 
 
 def test_whom_the_host_let_in_are_two_from_the_start(page: Page, desk: Desk, made: MadeUp) -> None:

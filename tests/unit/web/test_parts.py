@@ -104,15 +104,17 @@ def test_charts_say_the_same_in_words_and_hold_no_foreign_markup() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.5, "$0.50"), (-12.0, "-$12"), (12_345.0, "$12.35k"), (-9.5e6, "-$9.5M"), (2e9, "$2bn")]
+    ("value", "text"), [(0.5, "$0.50"), (-12.0, "−$12"), (12_345.0, "$12.35k"), (-9.5e6, "−$9.5M"), (2e9, "$2bn")]
 )
 def test_dollars_beside_a_chart(value: float, text: str) -> None:
     assert charts.dollars(value) == text
 
 
-@pytest.mark.parametrize(("deepest", "labels"), [(-0.5, "-20%"), (-0.11, "-2.5%"), (-0.0004, "-0.01%")])
+@pytest.mark.parametrize(("deepest", "labels"), [(-0.5, "−20%"), (-0.11, "−2.5%"), (-0.0004, "−0.01%")])
 def test_levels_of_a_chart_are_told_apart(deepest: float, labels: str) -> None:
     days = [date(2020, 1, 1) + timedelta(days=n) for n in range(3)]
     chart = charts.lines(days, [charts.Line("a", "a", [0.0, deepest, 0.0])], title="t", about="a", money=False)
-    ticks = re.findall(r'text-anchor="end">([^<]*%)<', chart)
+    screen, _, phone = chart.partition('class="narrow"')
+    ticks, again = (re.findall(r'text-anchor="end">([^<]*%)<', one) for one in (screen, phone))
+    assert again == ticks
     assert len(set(ticks)) == len(ticks) > 2 and labels in ticks, ticks

@@ -70,20 +70,20 @@ LEAST = 30
 #: From this many kills on, rare kinds of boundary are drawn on purpose too.
 WHOLE = 200
 #: The fewest and most kills of one case, and the lives after which it counts as stuck.
-FEWEST, MANY, LIVES = 6, 14, 20
+FEWEST, MANY, LIVES = 4, 10, 20
 #: Boundaries that kills of a case are drawn from: a few more than most cases cross, so that each is as likely.
-MOST = 600
+MOST = 700
 #: Where states are kept: what a killed process has written stays there as on a disk, which is waited for a lot.
 MEMORY = Path("/dev/shm")
 #: Minutes for which the daemon stays away after it was killed.
-AWAY = (0, 0, 0, 0, 1, 5, 30, 120, 300, 1_500)
+AWAY = (0,) * 12 + (1, 5, 30, 300, 1_500)
 
 FAULTS = """
 seed = {seed}
 [[fault]]
 kind = "accepted_then_504"
 endpoint = "POST /v2/orders"
-probability = 0.05
+probability = 0.2
 [[fault]]
 kind = "html_502"
 probability = 0.02

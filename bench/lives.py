@@ -55,9 +55,9 @@ from oomrl.testing.markets import Weather, made_up_tape
 ACCOUNT = "main"
 CASH = Decimal(200_000)
 #: Names of the market, sessions of a case, sessions of history before it.
-NAMES, SESSIONS, WARM = 6, 3, 3
+NAMES, SESSIONS, WARM = 8, 3, 3
 #: Looks at the table of jobs in one life, after which it counts as stuck.
-LOOKS = 500
+LOOKS = 200
 #: The kernel's call that makes a process, and its flag for a sibling instead of a child.
 CLONE = {"x86_64": 56, "aarch64": 220}
 CLONE_PARENT = 0x8000

@@ -35,9 +35,9 @@ class Strategy:
 
     def decide(self, portfolio: dict[str, Any]) -> dict[str, Any]:
         chance = np.random.default_rng([self.seed, self.shown])
-        names = [name for name in sorted(self.known) if chance.random() < 0.6]
+        names = [name for name in sorted(self.known) if chance.random() < 0.8]
         raw = chance.exponential(1.0, len(names))
-        gross = chance.choice([0.0, 0.5, 1.0, 1.0])
+        gross = chance.choice([0.0, 0.5, 1.0, 1.0, 1.0])
         weights = raw / raw.sum() * gross if names else raw
         plan = {}
         for name in names:

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
@@ -117,7 +117,10 @@ class Exchange:
 
     def _guarded(self, path: str, handle: Handle, limit: RateLimit) -> Endpoint:
         async def endpoint(request: Request) -> Response:
-            raw = await request.body()
+            try:
+                raw = await request.body()
+            except ClientDisconnect:  # whoever asked ended in the middle of it: nothing arrived
+                return Response(status_code=400)
             self.tick()
             response = await self._guard(request, raw, handle, limit)
             self.counts[f"{request.method} {path} {response.status_code}"] += 1

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -197,7 +199,7 @@ def metrics() -> str:
     """Return the page of the Prometheus metrics, as an empty service exposes them."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        closing(Metrics(Path(folder), Settings(), lambda: datetime.now(UTC), lambda: True)) as empty,
+        closing(Metrics(Path(folder), Settings, lambda: datetime.now(UTC), lambda: True)) as empty,
     ):
         text = empty.text().decode()
     kinds = dict(re.findall(r"(?m)^# TYPE (\S+) (\S+)$", text))
@@ -220,11 +222,29 @@ def decisions() -> str:
 
 
 def changes() -> str:
-    """Return all fragments of changes as one page."""
-    parts = ["# Changes\n"]
-    for path in sorted((DOCS / "changes").glob("*.md")):
-        parts.append(f"\n## {path.stem.replace('-', ' ').capitalize()}\n\n{path.read_text('utf-8').strip()}\n")
+    """Return all fragments of changes as one page, the newest first; without days where git is not at hand."""
+    begun, parts = _begun(DOCS / "changes"), ["# Changes\n"]
+    for path in sorted((DOCS / "changes").glob("*.md"), key=lambda path: (begun.get(path.name, "9"), path.name)):
+        day = f" ({begun[path.name][:10]})" if path.name in begun else ""
+        title = f"{path.stem.replace('-', ' ').capitalize()}{day}"
+        parts.insert(1, f"\n## {title}\n\n{path.read_text('utf-8').strip()}\n")
     return "".join(parts)
+
+
+def _begun(folder: Path) -> dict[str, str]:
+    """Return when each file of a folder was first committed, ISO 8601 in UTC; what git does not know is left out."""
+    form = ("--format=%x00%cd", "--date=format-local:%Y-%m-%dT%H:%M:%S")
+    command = ["git", "log", "--diff-filter=A", "--name-only", *form, "--", "."]
+    environment = {**os.environ, "TZ": "UTC"}
+    try:
+        ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    found = {}
+    for entry in ran.stdout.split("\0")[1:]:
+        at, *names = entry.split()
+        found |= {Path(name).name: at for name in names}
+    return found
 
 
 PAGES = {

@@ -14,9 +14,8 @@ from threading import Event
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from guardrails.sandbox import Sandbox, SandboxError
 from guardrails.tree import Tree
-from oomrl.adapters import environments
+from oomrl.adapters import environments, kill_switch
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.database import Store
@@ -26,14 +25,13 @@ from oomrl.adapters.executor import fan_of
 from oomrl.adapters.facts import StoredFacts, opening
 from oomrl.adapters.gate import StrategyGate
 from oomrl.adapters.journal import StoredJournal
-from oomrl.adapters.kill_switch import KillSwitch
 from oomrl.adapters.models import make_models
 from oomrl.adapters.prompting import Patience, Prompting
 from oomrl.adapters.proposer import AgentProposer
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.reviewer import StoredReviews
 from oomrl.adapters.starts import start_tree, strategy_folder
-from oomrl.adapters.strategies import Deployed, Workers, configuration
+from oomrl.adapters.strategies import Deployed, Workers, configuration, sandboxed
 from oomrl.adapters.timers import WallTimer
 from oomrl.arenas import certificates
 from oomrl.calendar import Calendar
@@ -223,9 +221,10 @@ def examine(asked: Simulation) -> tuple[Tape, Mapping[str, bytes], dict[str, byt
 def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     """Check everything a person may have got wrong, then make or open the state directory and wire the loop."""
     tape, tree, inverse, begin = examine(asked)
+    repository: Repository | None = None
     if asked.growing and (asked.state / "strategy.git" / "HEAD").is_file():
-        begun = Repository(asked.state / "strategy.git")
-        tree = begun.tree(begun.log()[-1].id)
+        repository = Repository(asked.state / "strategy.git")
+        tree = repository.tree(repository.log()[-1].id)
     configured = configuration(tree["strategy.toml"])
     if asked.growing:
         begin = _served_since(asked, tape, configured.warmup)
@@ -234,7 +233,8 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     if refusal and not asked.growing:
         raise Refused(refusal)
     found = environments.find(strategy_folder(asked.start))
-    sandbox = _sandbox()
+    # Most of a service's jobs run nothing of a strategy: those that do choose then, the check before the open tries.
+    sandbox = None if asked.growing else sandboxed()
     settings = asked.settings
     key = asked.key(tape, _digest(tree))
 
@@ -254,7 +254,8 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
             f"{asked.state} holds another run (it differs in: {', '.join(changed)}). "
             "Name another --state, or add --fresh to begin anew."
         )
-    repository = Repository.create(asked.state / "strategy.git", tree, f"Start: {asked.start}", clock.now())
+    if repository is None:
+        repository = Repository.create(asked.state / "strategy.git", tree, f"Start: {asked.start}", clock.now())
     first = repository.log()[-1].id
     closing = contextlib.ExitStack()
     own = _own(asked, tape, begin, store, closing) if asked.broker == "alpaca" else None
@@ -378,7 +379,7 @@ def replayed(
         tree = repository.tree(repository.resolve(revision))
     begin = first_trading_day(tape, from_day, configuration(tree["strategy.toml"]).warmup)
     python = environments.find(strategy_folder(start)).worker
-    workers = Workers(_sandbox(), python, float(settings.account.endowment), seed)
+    workers = Workers(sandboxed(), python, float(settings.account.endowment), seed)
     return Counterfactual(tape, workers, terms_of(settings)).scheduled([(begin, tree)], begin)
 
 
@@ -407,10 +408,9 @@ def _broker(
     closing: contextlib.ExitStack,
 ) -> Broker:
     if own is not None:
-        switch = KillSwitch(asked.root)
 
         def guard() -> None:
-            switch.guard()
+            kill_switch.demand(asked.state)
             asked.guard()
 
         def alert(mismatch: Mismatch) -> None:
@@ -481,13 +481,6 @@ def _judges_secret(asked: Simulation) -> bytes:
         finally:
             half.unlink()
     return path.read_bytes()
-
-
-def _sandbox() -> Sandbox:
-    try:
-        return Sandbox.choose()
-    except SandboxError as error:
-        raise Mistake(str(error)) from error
 
 
 def _digest(tree: Mapping[str, bytes]) -> str:

@@ -59,7 +59,8 @@ class KnownHours:
 class Calendar(KnownHours):
     """The sessions of one exchange, offline, from `first` to `last` (two years ahead), without `closures`.
 
-    Closures are days on which the exchange stays shut though its calendar does not know it yet.
+    Closures are days on which the exchange stays shut though its calendar does not know it yet. Raises `Mistake` for an
+    exchange that the package does not know over that span.
     """
 
     def __init__(
@@ -77,7 +78,10 @@ class Calendar(KnownHours):
 def _known(name: str, first: date, last: date) -> tuple[Hours, ...]:
     import exchange_calendars  # half a second of imports that only a daemon needs
 
-    source = exchange_calendars.get_calendar(name, start=first.isoformat(), end=last.isoformat())
+    try:
+        source = exchange_calendars.get_calendar(name, start=first.isoformat(), end=last.isoformat())
+    except (exchange_calendars.errors.CalendarError, ValueError) as error:
+        raise Mistake(f"Setting service.calendar: expected an exchange such as XNYS, was {name!r}: {error}") from error
     # Through arrays: pandas takes a fifth of a second to turn as many stamps into datetimes one by one.
     opens, closes = (
         source.schedule[which].to_numpy("datetime64[s]").astype(object).tolist() for which in ("open", "close")

@@ -13,10 +13,14 @@ from oomrl.domain.reconciliation import Mismatch, MismatchKind, Policy
 
 
 class StoredJournal:
-    """Implement `oomrl.order_path.Journal` on a store: each method one transaction."""
+    """Implement `oomrl.order_path.Journal` on a store: each method one transaction.
+
+    The account's lines of all days are read at once: a start asks for each day of years, and most have none.
+    """
 
     def __init__(self, store: Store, run: str) -> None:
         self.store, self.run = store, run
+        self._moves: dict[date, list[CashMove]] | None = None
 
     def placements(self, orders: Sequence[str]) -> Sequence[Placement]:
         with self.store.read() as view:
@@ -41,12 +45,15 @@ class StoredJournal:
 
     def keep(self, day: date, moves: Sequence[CashMove]) -> None:
         if moves:
+            self._moves = None
             with self.store.begin() as work:
                 work.placements.keep(self.run, moves)
 
     def moves(self, day: date) -> Sequence[CashMove]:
-        with self.store.read() as view:
-            return view.placements.moves(self.run, day)
+        if self._moves is None:
+            with self.store.read() as view:
+                self._moves = view.placements.moves(self.run)
+        return self._moves.get(day, [])
 
     def note(self, found: Sequence[Mismatch], at: datetime) -> None:
         with self.store.begin() as work:

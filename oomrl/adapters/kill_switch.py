@@ -1,6 +1,7 @@
 """The kill switch: a file that stops orders, whatever else still works.
 
-It needs no database and no broker: one write to the state directory, read again before each order goes out.
+It needs no database and no broker: one write to the state directory, read again before each order goes out. In the
+service's own directory it stops every account, in an account's that one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from oomrl.adapters.database.place import service_of
 from oomrl.domain.brokerage import BrokerOrder
 from oomrl.errors import Halt
 
@@ -57,11 +59,17 @@ class KillSwitch:
         except (OSError, ValueError, KeyError, TypeError):
             return f"by a file {FILE} that cannot be read: nothing is sent"
 
-    def guard(self) -> None:
-        """Raise `Halt` while the switch is engaged. Asked before each order."""
-        words = self.words()
-        if words:
-            raise Halt(f"Halted {words}. `oomrl resume` lets orders go out again")
+
+def stopped(state: Path) -> str:
+    """Say who stopped an account, or the whole service that it is of, and why; empty where nobody did."""
+    return next((words for place in (service_of(state)[0], state) if (words := KillSwitch(place).words())), "")
+
+
+def demand(state: Path) -> None:
+    """Raise `Halt` where an account, or the whole service that it is of, is stopped."""
+    words = stopped(state)
+    if words:
+        raise Halt(f"Halted {words}. `oomrl resume` lets orders go out again")
 
 
 def ours(orders: Iterable[BrokerOrder]) -> list[BrokerOrder]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from oomrl.adapters import traffic
 from oomrl.adapters.manual_model import ManualModel
 from oomrl.adapters.offline_model import OfflineModel
-from oomrl.adapters.openai_model import Endpoint, OpenAIModel
 from oomrl.agents.billing import Price, PriceTable
 from oomrl.agents.roles import BUDGETS, Role
 from oomrl.ports import Model
@@ -60,6 +59,8 @@ def _model(chosen: ModelSettings, settings: Settings, state: Path, seed: int, li
         return OfflineModel()
     if chosen.provider == "manual":
         return ManualModel(state)
+    from oomrl.adapters.openai_model import Endpoint, OpenAIModel  # half a second of imports that only this needs
+
     how = settings.endpoint
     endpoint = Endpoint(
         model=chosen.name,

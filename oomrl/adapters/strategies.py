@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from guardrails.sandbox import Sandbox
+from guardrails.sandbox import Sandbox, SandboxError
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.strategy_worker import SandboxedWorker
 from oomrl.domain.account import Cadence
@@ -58,11 +58,22 @@ def _plain(value: object) -> bool:
     return isinstance(value, (int, float)) and -1e300 < value < 1e300
 
 
+def sandboxed() -> Sandbox:
+    """Return the strongest sandbox of this machine. Raises `Mistake` where none holds a strategy."""
+    try:
+        return Sandbox.choose()
+    except SandboxError as error:
+        raise Mistake(str(error)) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Start sandboxed workers on folders that hold a revision's src/ and strategy.toml."""
+    """Start sandboxed workers on folders that hold a revision's src/ and strategy.toml.
 
-    sandbox: Sandbox
+    Without a `sandbox` the strongest one is chosen at the first start.
+    """
+
+    sandbox: Sandbox | None
     python: Path
     capital: float
     seed: int = 0
@@ -71,7 +82,7 @@ class Workers:
         """Start a worker. Raises `StrategyFailure` where the strategy cannot even be built."""
         settings = configuration((folder / "strategy.toml").read_bytes())
         return SandboxedWorker.start(
-            self.sandbox, self.python, folder, settings.parameters, seed=self.seed, capital=self.capital
+            self.sandbox or sandboxed(), self.python, folder, settings.parameters, seed=self.seed, capital=self.capital
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from threading import Event
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +24,9 @@ from oomrl.cli.options import (
 from oomrl.domain.records import CapitalKind
 from oomrl.errors import Mistake, Unavailable
 
+if TYPE_CHECKING:
+    from oomrl.settings import Settings
+
 #: Seconds between two requests to sell at a broker that does not answer.
 AGAIN = 2
 
@@ -32,6 +36,8 @@ AGAIN = 2
 @json_option
 def status(state: Path, as_json: bool) -> None:
     """Show the account, what trades, and what waits."""
+    from oomrl.adapters.kill_switch import stopped
+
     with open_state(state) as store:
         run = only_run(store)
         with store.read() as view:
@@ -40,14 +46,17 @@ def status(state: Path, as_json: bool) -> None:
             prompts = view.prompts.pending(run)
             waiting = [brief.id for brief in view.reading.proposals(run, ("passed",), most=50)]
         qualification = qualification_of(state, store, run)
+    words = stopped(state)
     if mark is None:
-        say({"sessions": 0}, as_json, "No session yet.")
+        text = f"No session yet. Halted {words}." if words else "No session yet."
+        say({"sessions": 0, "stopped": words}, as_json, text)
         return
     facts = {
         "day": mark.day.isoformat(),
         "equity": str(mark.equity),
         "cash": str(mark.cash),
         "state": mark.state,
+        "stopped": words or "no",
         "principal_loss": mark.principal_loss,
         "drawdown": mark.drawdown,
         "revision": deployed.revision if deployed else "",
@@ -75,7 +84,7 @@ def halt(flatten: bool, state: Path, person: str, reason: str) -> None:
     if not state.is_dir():
         raise Mistake(f"Expected a state directory at {state}, found none. Name it with --state.")
     steps = {
-        "the broker": lambda: halting.cancel_all(state_settings(state), now(), flatten),
+        "the broker": lambda: halting.cancel_all(_settings_of(state), now(), flatten),
         "the record": lambda: _record(state, CapitalKind.HALT, person, reason, Decimal(0)),
     }
     halted = halting.halt(state, person, reason, now(), steps)
@@ -115,6 +124,17 @@ def endow(amount: str, compute: bool, state: Path, person: str, reason: str) -> 
     _record(state, CapitalKind.ENDOW_COMPUTE if compute else CapitalKind.ENDOW, person, reason, dollars)
     what = "for model calls" if compute else "booked at the next close"
     click.echo(f"Recorded: {dollars} dollars, {what}.")
+
+
+def _settings_of(state: Path) -> Settings:
+    """Return the settings of a service, with one of its accounts alone where the directory is that account's."""
+    from oomrl.adapters.database.place import service_of
+
+    root, account = service_of(state)
+    settings = state_settings(root)
+    if state == root:
+        return settings
+    return settings.model_copy(update={"accounts": {n: t for n, t in settings.accounts.items() if n == account}})
 
 
 def _record(state: Path, kind: CapitalKind, person: str, reason: str, amount: Decimal) -> list[str]:

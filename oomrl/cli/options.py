@@ -89,9 +89,9 @@ def state_settings(state: Path, chosen: Path | None = None, overrides: dict[str,
 def open_state(state: Path) -> Store:
     """Open the store of an existing state directory; that of another account than the main one by its own folder."""
     from oomrl.adapters.database import Store  # commands that open no store also run where no database is installed
-    from oomrl.adapters.database.place import FILE, MAIN, place
+    from oomrl.adapters.database.place import FILE, place, service_of
 
-    root, account = (state.parent.parent, state.name) if state.parent.name == "accounts" else (state, MAIN)
+    root, account = service_of(state)
     settings = state_settings(root)
     if settings.database.url is None and not (state / FILE).is_file():
         raise Mistake(f"Expected a run in {state}, found none. Name its --state, or start one with `oomrl simulate`.")

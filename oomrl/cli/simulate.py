@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import re
 import shlex
 import shutil
 import time
@@ -19,20 +18,17 @@ import click
 
 from oomrl import bootstrap
 from oomrl.adapters.database import Store
+from oomrl.adapters.database.place import named_by_us
 from oomrl.adapters.outcome import LossTold, Outcome, outcome
+from oomrl.adapters.strategies import sandboxed
 from oomrl.cli.console import Watching, console, losses_told, say_sandbox, summary
-from oomrl.cli.options import START_HELP, state_settings
+from oomrl.cli.options import SETTINGS_FILE, START_HELP, state_settings
 from oomrl.errors import Mistake
 from oomrl.exchange.tape_files import TWIN
 from oomrl.stages import Waiting
 
-#: What a fresh start does not forget: models stay qualified.
-KEPT = ("keys", "certificates", "lock")
-#: What a run leaves in its state directory.
-OURS = re.compile(
-    r"oomrl\.db.*|strategy\.git|audit\.jsonl|reports|prompts|replies|cassettes|\.creating-.*|lock|oomrl\.toml|logs?|backups?"
-    r"|drafts|broker.*|halt.*|flatten.*|report|accounts|jobs.*|secret.*|setup.*|cache|traffic.*"
-)
+#: What a fresh start does not forget: models stay qualified, and a person wrote the settings.
+KEPT = ("keys", "certificates", "lock", SETTINGS_FILE)
 
 
 class Day(click.ParamType):
@@ -150,7 +146,7 @@ def run_once(
     settings, state = asked.settings, asked.state
     watching = Watching(0, quiet=as_json)
     made = bootstrap.assemble(asked, watching)
-    say_sandbox(made.counterfactual.workers.sandbox.profile)
+    say_sandbox(sandboxed().profile)
     watching.expect(sum(day >= made.start_day for day in made.tape.days))
     with made.store, made.closing, watching:
         if page is not None:
@@ -211,10 +207,12 @@ def finish(
 def forget(state: Path) -> None:
     """Remove an earlier run, and nothing that is not one; the key and what it certified stay."""
     found = {path for path in state.iterdir() if path.name not in KEPT} if state.is_dir() else set()
-    strange = sorted(path.name for path in found if not _ours(path.name))
+    strange = sorted(path.name for path in found if not named_by_us(path.name))
     if found and (strange or not (state / "oomrl.db").is_file()):
         named = f" It holds {', '.join(strange[:3])}." if strange else ""
         raise Mistake(f"Expected {state} to hold an earlier run and nothing else.{named} Name another --state.")
+    if {"daemon.lock", "backups"} & {path.name for path in found}:
+        raise Mistake(f"Expected {state} to hold a simulation, was what `oomrl run` serves. Name another --state.")
     for path in found:
         if path.is_symlink() or not path.is_dir():
             path.unlink()
@@ -225,19 +223,13 @@ def forget(state: Path) -> None:
         shutil.rmtree(path)
 
 
-def _ours(name: str) -> bool:
-    return name in KEPT or OURS.fullmatch(name) is not None
-
-
 @contextmanager
 def alone(state: Path) -> Iterator[None]:
     """Hold the state directory against a second simulation; a folder of somebody else's is refused."""
     if state.exists() and not state.is_dir():
         raise Mistake(f"Expected --state to be a folder, was a file: {state}.")
     if state.is_dir() and not (state / "oomrl.db").exists():
-        strange = sorted(
-            path.name for path in state.iterdir() if path.name not in KEPT and not OURS.fullmatch(path.name)
-        )
+        strange = sorted(path.name for path in state.iterdir() if not named_by_us(path.name))
         if strange:
             raise Mistake(
                 f"Expected an empty folder or an earlier run at {state}, was one with {', '.join(strange[:3])}."

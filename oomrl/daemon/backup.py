@@ -169,7 +169,8 @@ def _git_check(repository: Path) -> None:
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target)
+        # What is checked out of the repository for workers is made again from it.
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("checkouts"))
     elif source.exists():
         shutil.copy2(source, target)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import get_args
 from urllib.parse import urlsplit
 
 from guardrails.sandbox import Sandbox, SandboxError
@@ -17,6 +18,7 @@ from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store, schema
 from oomrl.adapters.database.engine import open_engine
 from oomrl.adapters.database.place import folder, place
+from oomrl.adapters.kill_switch import stopped
 from oomrl.adapters.starts import start_tree, strategy_folder
 from oomrl.adapters.strategies import configuration
 from oomrl.calendar import Calendar
@@ -25,7 +27,7 @@ from oomrl.daemon.jobs import MIN_FREE_BYTES
 from oomrl.errors import OomrlError
 from oomrl.exchange.tape_files import load_tape
 from oomrl.live import is_paper, require_paper_or_consent
-from oomrl.settings import Settings
+from oomrl.settings import ModelSettings, RoleName, Settings
 
 SKEW = timedelta(seconds=2)
 STALE_BACKUP = timedelta(days=4)
@@ -54,6 +56,7 @@ def examine(state: Path, settings: Settings) -> Iterator[Finding]:
     checks: list[tuple[str, Callable[[], str]]] = [
         ("state directory", lambda: _directory(state)),
         ("disk", lambda: _disk(state)),
+        ("kill switch", lambda: _switch(state)),
         ("database", lambda: _database(state, settings)),
         ("clock", lambda: _clock(state, settings)),
         ("calendar", lambda: _calendar(settings)),
@@ -97,6 +100,13 @@ def _disk(state: Path) -> str:
     if usage.free < MIN_FREE_BYTES:
         raise Fault(f"{usage.free:,} bytes free", f"make room: {MIN_FREE_BYTES:,} bytes are needed before each open")
     return f"{usage.free / 1e9:.1f} GB free"
+
+
+def _switch(state: Path) -> str:
+    words = stopped(state)
+    if words:
+        raise Fault(f"halted {words}", "`oomrl resume --reason ...` lets orders go out again", "warn")
+    return "not engaged"
 
 
 def _database(state: Path, settings: Settings) -> str:
@@ -177,14 +187,20 @@ def _credentials(settings: Settings) -> str:
 
 def _model(settings: Settings) -> str:
     model = settings.model
+    asked = {role: model.of(role) for role in get_args(RoleName) if role not in model.without}
+    return "; ".join(dict.fromkeys(_endpoint(chosen) for chosen in asked.values()))
+
+
+def _endpoint(model: ModelSettings) -> str:
     if model.provider != "openai":
         return f"{model.provider}: no endpoint"
     if not os.environ.get(model.api_key_env) and not model.base_url:
         raise Fault(f"{model.api_key_env} is not set", f"export {model.api_key_env}, or name model.base_url")
     url = model.base_url or "https://api.openai.com/v1"
     _reach(url, "the model endpoint")
-    if model.prompt_price is None or model.completion_price is None:
-        raise Fault("no price is set", "set model.prompt_price and model.completion_price: bills need them", "warn")
+    if model.name not in model.prices and (model.prompt_price is None or model.completion_price is None):
+        what = f"no price is set for {model.name}"
+        raise Fault(what, "set model.prompt_price and model.completion_price: bills need them", "warn")
     return f"{model.name} at {urlsplit(url).hostname} answers"
 
 
@@ -252,5 +268,6 @@ def _backup(state: Path, account: str) -> str:
         raise Fault("none", "run `oomrl backup`; the daemon makes one after each session", "warn")
     age = datetime.now(UTC) - datetime.fromtimestamp(kept[-1].stat().st_mtime, UTC)
     if age > STALE_BACKUP:
-        raise Fault(f"{kept[-1].name} is {age.days} days old", "see why the backup job fails: `oomrl status`", "warn")
+        why = "the newest file in the account's digests/ says why the job failed"
+        raise Fault(f"{kept[-1].name} is {age.days} days old", why, "warn")
     return f"{len(kept)}, newest {kept[-1].name}"

@@ -54,7 +54,8 @@ def serve(listen: str, health: Callable[[], Answer], ready: Callable[[], Answer]
 
     try:
         server = Server((host.strip("[]") or "127.0.0.1", int(port)), Handler)
-    except OSError as error:
-        raise Mistake(f"Setting service.listen: could not listen on {listen}: {error.strerror}.") from error
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Mistake(f"Setting service.listen: could not listen on {listen}: {why}.") from error
     threading.Thread(target=server.serve_forever, name="health", daemon=True, kwargs={"poll_interval": 1}).start()
     return server

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from oomrl import bootstrap
+from oomrl.adapters import kill_switch
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.place import MAIN, folder, place
 from oomrl.adapters.lead import Led, demanding
 from oomrl.adapters.notify import Notifier
+from oomrl.adapters.strategies import sandboxed
 from oomrl.adapters.timers import WallTimer
 from oomrl.calendar import Calendar
 from oomrl.daemon import backup, digest, retention
@@ -108,6 +110,9 @@ def perform(desk: Desk, job: str, session: date) -> Outcome:
 
 def stage(desk: Desk, job: str, session: date) -> Outcome:
     """Carry the loop's stages of a job out, after everything before them."""
+    if job == "rebalance" and desk.terms.broker != "alpaca":
+        # Orders of an account at a broker ask the switch one by one: what is open there is still worked to its end.
+        kill_switch.demand(desk.folder)
     day = session
     if job in BEFORE_CLOSE:
         before = desk.calendar().before(session)
@@ -270,7 +275,11 @@ def _orders(store: Store, run: str, day: date) -> str:
 
 
 def pre_open_check(desk: Desk, session: date) -> Outcome:
-    """Refuse to trade on a damaged store, a full disk, a broken chain or a calendar that the market contradicts."""
+    """Refuse to trade on a damaged store, a full disk, a broken chain or a calendar that the market contradicts.
+
+    A machine without a sandbox cannot run the strategy either: that is said here, half an hour before the open.
+    """
+    sandboxed()
     free = shutil.disk_usage(desk.folder).free
     if free < MIN_FREE_BYTES:
         raise Halt(f"Expected {MIN_FREE_BYTES:,} bytes free on the disk, was {free:,}: make room")

@@ -42,9 +42,15 @@ _BUCKETS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600)
 
 
 class Metrics:
-    """All metrics of one daemon."""
+    """All metrics of one daemon; `settings` are asked for anew, since a reload may bring accounts."""
 
-    def __init__(self, state: Path, settings: Settings, now: Callable[[], datetime], leads: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        state: Path,
+        settings: Callable[[], Settings],
+        now: Callable[[], datetime],
+        leads: Callable[[], bool],
+    ) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
         self.seconds = Histogram(
             "oomrl_job_seconds", "Duration of jobs.", ["account", "job"], buckets=_BUCKETS, registry=self.registry
@@ -66,13 +72,19 @@ class Metrics:
 
 
 class _Stored(Collector):
-    def __init__(self, state: Path, settings: Settings, now: Callable[[], datetime], leads: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        state: Path,
+        settings: Callable[[], Settings],
+        now: Callable[[], datetime],
+        leads: Callable[[], bool],
+    ) -> None:
         self.state, self.settings, self.now, self.leads = state, settings, now, leads
         self._stores: dict[str, Store] = {}
 
     def _store(self, account: str) -> Store:
         if account not in self._stores:
-            self._stores[account] = Store.open(place(self.state, self.settings, account))
+            self._stores[account] = Store.open(place(self.state, self.settings(), account))
         return self._stores[account]
 
     def close(self) -> None:
@@ -92,7 +104,7 @@ class _Stored(Collector):
         )
         reachable = GaugeMetricFamily("oomrl_store_up", "1 where the account's store answers.", labels=["account"])
         now = self.now()
-        for account in self.settings.accounts or (MAIN,):
+        for account in self.settings().accounts or (MAIN,):
             found: Figures | None = None
             try:
                 with self._store(MAIN).read() as view:

@@ -17,6 +17,7 @@ from oomrl.adapters.database.jobs import ENDED
 from oomrl.adapters.database.place import folder, place
 from oomrl.adapters.database.tables import jobs
 from oomrl.adapters.database.transfer import export
+from oomrl.adapters.repository import Repository
 from oomrl.daemon.service import run_of
 from oomrl.settings import Settings
 
@@ -40,7 +41,9 @@ def tidy(state: Path, settings: Settings, account: str, session: date) -> str:
             with store.begin() as work:
                 work.connection.exec_driver_sql("PRAGMA optimize")
     dropped = _drop(own / "digests", before)
-    return f"{archived} finished jobs archived, {dropped} digests dropped"
+    kept = own / "strategy.git"
+    checkouts = Repository(kept).tidy(before) if kept.is_dir() else 0
+    return f"{archived} finished jobs archived, {dropped} digests and {checkouts} checkouts dropped"
 
 
 def _drop(digests: Path, before: date) -> int:

@@ -83,7 +83,7 @@ class Daemon:
             start=start,
         )
         self.service = Service(self.store, self._calendar(), self._accounts(), self.children, self, now, lead=self.lead)
-        self.metrics = Metrics(state, self.settings, now, lambda: self.leads)
+        self.metrics = Metrics(state, lambda: self.settings, now, lambda: self.leads)
         self.systemd = Notifier()
         self.clocks = ClockWatch()
         self.leads = False
@@ -207,7 +207,7 @@ class Daemon:
         try:
             self.settings = self._load()
             accounts, calendar = self._accounts(), self._calendar()
-        except Mistake as error:
+        except (Mistake, OSError) as error:
             self.settings = before
             self.log.error("the settings stay as they were", reason=str(error))
         else:

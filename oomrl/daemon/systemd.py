@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import socket
 
+#: Seconds to wait for whoever reads the socket: the lease is renewed by the same thread.
+PATIENCE = 1.0
+
 
 class Notifier:
     """Send states such as READY=1 to the socket that systemd named."""
@@ -17,10 +20,11 @@ class Notifier:
         self.watchdog = int(usec) / 1e6 if usec.isdigit() and int(usec) else None
 
     def tell(self, *states: str) -> None:
-        """Send states. That nobody listens is no error of the daemon's."""
+        """Send states. That nobody listens, or reads what it was sent, is no error of the daemon's."""
         if not self._address:
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+            channel.settimeout(PATIENCE)
             try:
                 channel.sendto("\n".join(states).encode(), self._address)
             except OSError:

@@ -12,7 +12,7 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from oomrl.adapters.desk import Case
-from oomrl.adapters.kill_switch import KillSwitch
+from oomrl.adapters.kill_switch import stopped
 from oomrl.domain.people import Person, Remark, Right, Role
 from oomrl.domain.records import Act, CapitalKind
 from oomrl.review import Bound
@@ -236,7 +236,7 @@ def status(request: Request, person: See) -> dict[str, Any]:
         "mark": None if mark is None else asdict(mark),
         "revision": deployed.revision if deployed else "",
         "halted": capital.halted,
-        "stopped": KillSwitch(site.state).words(),
+        "stopped": stopped(site.state),
         "proposals": counts,
         "audit_head": site.chain.head(),
     }

@@ -8,7 +8,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from oomrl.adapters.database.store import Work
-from oomrl.adapters.kill_switch import KillSwitch
+from oomrl.adapters.kill_switch import stopped
 from oomrl.domain.people import Right
 from oomrl.web.entry import Entry, site_of
 
@@ -31,7 +31,7 @@ def page(request: Request, entry: Entry, view: Work, template: str, code: int = 
             theme=request.cookies.get("oomrl-theme", ""),
             mark=mark,
             halted=capital.halted,
-            stopped=KillSwitch(site.state).words(),
+            stopped=stopped(site.state),
             simulated=site.kept_run.kind == "simulation",
             unmasked=bool(site.kept_run.settings.get("unmasked")),
             waiting=sum(counts.get(status, 0) for status in WAITING),

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from oomrl.adapters.database import Store, schema
@@ -52,6 +54,17 @@ def _shape(engine, table: str) -> dict[str, object]:  # type: ignore[no-untyped-
         "indexes": sorted(map(str, look.get_indexes(table))),
         "checks": sorted(str(check["name"]) for check in look.get_check_constraints(table)),
     }
+
+
+def test_the_revisions_are_those_that_alembic_knows(place: str) -> None:  # noqa: F811
+    scripts = ScriptDirectory(str(schema.folder()))
+    assert [script.revision for script in scripts.walk_revisions()] == list(reversed(schema.revisions()))
+    assert schema.newest() == scripts.get_current_head()
+    engine = open_engine(place)
+    schema.upgrade(engine)
+    with engine.connect() as connection:
+        assert schema.current(connection) == MigrationContext.configure(connection).get_current_revision()
+    engine.dispose()
 
 
 def test_up_and_down_and_up_again(place: str) -> None:  # noqa: F811

@@ -87,13 +87,14 @@ class Placements:
         )
         return [_booked(row) for row in self._connection.execute(query.order_by(broker_fills.c.at, broker_fills.c.id))]
 
-    def moves(self, run: str, day: date) -> list[CashMove]:
-        """Return a day's lines of the account that are no trades."""
-        query = select(cash_moves).where(cash_moves.c.run_id == self._runs.key(run), cash_moves.c.day == day)
-        return [
-            CashMove(r.id, r.kind, r.day, r.amount, r.symbol, r.qty, r.a_share, r.note)
-            for r in self._connection.execute(query.order_by(cash_moves.c.id))
-        ]
+    def moves(self, run: str) -> dict[date, list[CashMove]]:
+        """Return the lines of the account that are no trades, by day."""
+        query = select(cash_moves).where(cash_moves.c.run_id == self._runs.key(run)).order_by(cash_moves.c.id)
+        found: dict[date, list[CashMove]] = {}
+        for r in self._connection.execute(query):
+            line = CashMove(r.id, r.kind, r.day, r.amount, r.symbol, r.qty, r.a_share, r.note)
+            found.setdefault(r.day, []).append(line)
+        return found
 
     def mismatches(self, run: str) -> list[tuple[datetime, Mismatch]]:
         """Return every mismatch ever found and when, oldest first."""

@@ -1,21 +1,23 @@
-"""Bring a database to the newest schema, or back, with Alembic and without any alembic.ini."""
+"""Bring a database to the newest schema, or back, with Alembic and without any alembic.ini.
+
+Alembic is loaded only where there is something to bring up: each job opens its store, and nearly all find it there.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.schema import CreateSchema
 
 import oomrl
 from oomrl.adapters.database.tables import metadata
 from oomrl.errors import Mistake
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 
 def folder() -> Path:
@@ -28,6 +30,8 @@ def folder() -> Path:
 
 
 def _config(connection: Connection | None = None) -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(folder()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
@@ -35,23 +39,26 @@ def _config(connection: Connection | None = None) -> Config:
     return config
 
 
-@cache
-def _revisions() -> tuple[str, ...]:
-    """Return all revisions that this version of the program knows, the newest first."""
-    return tuple(script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions())
+@lru_cache
+def revisions() -> tuple[str, ...]:
+    """Return every revision that this version knows, oldest first: what its migrations' file names begin with."""
+    return tuple(sorted(path.name.partition("_")[0] for path in (folder() / "versions").glob("[0-9]*_*.py")))
 
 
 def newest() -> str:
     """Return the revision that this version of the program needs."""
-    return _revisions()[0]
+    return revisions()[-1]
 
 
 def current(connection: Connection) -> str | None:
     """Return the revision of a database, None when it is empty."""
-    return MigrationContext.configure(connection).get_current_revision()
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return found
 
 
-def prepare(engine: Engine) -> None:
+def _prepare(engine: Engine) -> None:
     """Make the PostgreSQL schema that a URL names (see `apart`), where it is not there yet."""
     _, _, rest = str(engine.url.query.get("options", "")).partition("search_path=")
     if name := rest.partition(" ")[0]:
@@ -63,13 +70,16 @@ def upgrade(engine: Engine, to: str = "head") -> None:
     """Bring the database up in one transaction; refuse one that a newer version of the program has written."""
     with engine.connect() as connection:
         at = current(connection)
-    if at is not None and at not in _revisions():
+    if at is not None and at not in revisions():
         raise Mistake(
             f"Expected a database of schema {newest()} or older, was {at}, by a newer version of oomrl. "
             "Upgrade oomrl, or use another state directory"
         )
     if at == newest() and to == "head":
         return
+    from alembic import command
+
+    _prepare(engine)
     with engine.connect().execution_options(write=True) as connection, connection.begin():
         command.upgrade(_config(connection), to)
 
@@ -78,12 +88,17 @@ def downgrade(engine: Engine, to: str) -> None:
     """Bring the database back down to a revision ("base" empties it). What the older schema cannot hold is
     lost.
     """
+    from alembic import command
+
     with engine.connect().execution_options(write=True) as connection, connection.begin():
         command.downgrade(_config(connection), to)
 
 
 def differences(connection: Connection) -> list[object]:
     """Return what in the database differs from the declared metadata; empty when nothing does."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
     context = MigrationContext.configure(connection, opts={"compare_type": True})
     return list(compare_metadata(context, metadata))
 
@@ -92,5 +107,7 @@ def draft(engine: Engine, message: str, revision: str) -> None:
     """Write a new migration from the difference between a database and the metadata, to be read and
     corrected.
     """
+    from alembic import command
+
     with engine.connect() as connection:
         command.revision(_config(connection), message=message, autogenerate=True, rev_id=revision)

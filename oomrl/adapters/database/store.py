@@ -79,7 +79,6 @@ class Store:
         engine = open_engine(place, durable)
         try:
             with _telling(engine):
-                schema.prepare(engine)
                 schema.upgrade(engine)
         except BaseException:
             engine.dispose()

@@ -166,12 +166,24 @@ def test_a_revision_is_named_by_its_digits_alone(repository: Repository, revisio
 
 
 def test_damage_halts(repository: Repository) -> None:
-    blob = next(path for path in (repository.folder / "objects").rglob("*") if path.is_file())
-    blob.chmod(0o644)
-    blob.write_bytes(b"garbage")
-    with pytest.raises(Halt, match="oomrl doctor"):
-        for revision in repository.log():
-            repository.tree(revision.id)
+    repository.commit(repository.head(), {"src/strategy/b.py": b"B = 2\n"}, "B", AT)
+    objects = repository.folder / "objects"
+    kept = [*objects.glob("pack/*.pack"), *objects.glob("pack/*.idx"), *objects.glob("??/*")]
+    assert len(kept) > 4
+    for path in kept:
+        whole = path.read_bytes()
+        path.chmod(0o644)
+        path.write_bytes(b"garbage" + whole[7:])
+        with pytest.raises(Halt, match="oomrl doctor"):
+            again = Repository(repository.folder)
+            for revision in again.log():
+                again.tree(revision.id)
+        path.write_bytes(whole)
+
+
+def test_a_new_repository_is_one_pack(repository: Repository) -> None:
+    names = [path.parent.name for path in (repository.folder / "objects").rglob("*") if path.is_file()]
+    assert set(names) <= {"pack", "info"}
 
 
 def test_reading_a_folder_leaves_litter_and_refuses_links(tmp_path: Path) -> None:

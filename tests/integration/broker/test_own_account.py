@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from oomrl.adapters.alpaca.brokerage import AlpacaBrokerage
 from oomrl.adapters.alpaca.data import download
 from oomrl.adapters.journal import MemoryJournal
-from oomrl.adapters.kill_switch import KillSwitch, ours
+from oomrl.adapters.kill_switch import KillSwitch, demand, ours
 from oomrl.adapters.own_account import Adopting, begun, reached, stopped, worth
 from oomrl.adapters.timers import ExchangeTimer
 from oomrl.cli.main import oomrl
@@ -195,7 +195,7 @@ def test_halt_works_without_a_database(person: Person, tmp_path: Path, monkeypat
     assert "the record" in str(result.exception) and "the broker" not in str(result.exception)
     assert not person.broker.open_orders()
     with pytest.raises(Halt, match="by ann: odd fills"):
-        KillSwitch(state).guard()
+        demand(state)
 
 
 def test_halt_flattens_without_a_database_and_through_an_outage_of_the_broker(
@@ -239,9 +239,9 @@ def test_halt_works_without_a_broker(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert json.loads((state / "HALT").read_text("utf-8"))["by"] == "ann"
     KillSwitch(state).engage("ben", "again", person_now())
     with pytest.raises(Halt, match="by ann"):
-        KillSwitch(state).guard()
+        demand(state)
     KillSwitch(state).release()
-    KillSwitch(state).guard()
+    demand(state)
 
 
 def person_now():  # type: ignore[no-untyped-def]
@@ -251,4 +251,4 @@ def person_now():  # type: ignore[no-untyped-def]
 def test_an_unreadable_switch_stops_as_well(tmp_path: Path) -> None:
     (tmp_path / "HALT").write_bytes(b"\xff\xfe{")
     with pytest.raises(Halt, match="nothing is sent"):
-        KillSwitch(tmp_path).guard()
+        demand(tmp_path)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from oomrl import bootstrap
 from oomrl.adapters.database import Store
+from oomrl.adapters.database.place import named_by_us
+from oomrl.adapters.kill_switch import KillSwitch
 from oomrl.adapters.repository import Repository
 from oomrl.calendar import Calendar
 from oomrl.cli.main import oomrl
 from oomrl.daemon import backup, jobs
-from oomrl.domain.records import Lease
+from oomrl.daemon.service import run_of
+from oomrl.domain.records import Job, JobState, Lease, Run
 from oomrl.errors import Halt, Mistake, Refused, Unavailable
 from oomrl.exchange.tape import Tape
 from oomrl.settings import Settings, load
@@ -91,6 +96,49 @@ def test_a_week_of_jobs_trades_once_and_each_job_done_again_does_nothing(office:
     assert not list(secret.parent.glob(".judge*"))
     with pytest.raises(Unavailable, match="Expected the session"):
         jobs.perform(office.desk, "judge", wednesday)
+
+
+def test_a_halt_that_stands_in_its_file_alone_stops_a_simulated_account_too(office: Office) -> None:
+    friday, monday, tuesday, wednesday = office.days[:4]
+    office.close(friday)
+    office.close(monday)
+    at = datetime(2024, 3, 5, 14, tzinfo=UTC)
+    KillSwitch(office.desk.state).engage("olga", "the database is locked", at)
+    with pytest.raises(Halt, match="olga: the database is locked"):
+        jobs.perform(office.desk, "rebalance", tuesday)
+    asked = ["status", "--state", f"{office.desk.state}"]
+    assert "stopped          by olga" in CliRunner().invoke(oomrl, asked, catch_exceptions=False).output
+    assert office.read("orders") == (0, 0) and monday not in office.read("decisions")  # type: ignore[operator]
+    KillSwitch(office.desk.state).release()
+    other = replace(office.desk, account="second", settings=_with(office.desk.settings, "second"))
+    office.desk = other
+    office.close(monday)
+    KillSwitch(other.state).engage("olga", "everything", at)
+    KillSwitch(other.folder).engage("ben", "this one", at)
+    with pytest.raises(Halt, match="olga: everything"):
+        jobs.perform(other, "rebalance", tuesday)
+    KillSwitch(other.state).release()
+    with pytest.raises(Halt, match="ben: this one"):
+        jobs.perform(other, "rebalance", tuesday)
+    KillSwitch(other.folder).release()
+    assert jobs.perform(other, "rebalance", tuesday).done
+
+
+def _with(settings: Settings, account: str) -> Settings:
+    return settings.model_copy(update={"accounts": {**settings.accounts, account: settings.accounts["main"]}})
+
+
+def test_each_name_in_a_state_directory_is_known_as_ours(office: Office) -> None:
+    friday, monday = office.days[:2]
+    office.close(friday)
+    for job in ("deployment", "pre_open_check", "rebalance", "propose", "gate", "reconcile", "digest", "backup"):
+        assert jobs.perform(office.desk, job, friday if job not in jobs.BEFORE_CLOSE else monday).done
+    KillSwitch(office.desk.state).engage("olga", "why", datetime(2024, 3, 5, 14, tzinfo=UTC))
+    (office.desk.state / "daemon.lock").touch()
+    names = {path.name for path in office.desk.folder.iterdir()}
+    assert {"HALT", "backups", "digests", "daemon.lock", "keys"} <= names
+    assert [name for name in names if not named_by_us(name)] == []
+    assert not named_by_us("thesis.txt") and not named_by_us("my-accounts")
 
 
 def test_a_dry_trade_shows_each_order_with_its_reason_and_sends_and_writes_nothing(office: Office) -> None:
@@ -210,6 +258,38 @@ def test_only_the_newest_backups_stay(office: Office) -> None:
         jobs.perform(replace(office.desk, settings=few), "backup", day)
     names = sorted(path.name for path in backup.folder(office.desk.folder).iterdir())
     assert [str(day) in name for day, name in zip(office.days[2:4], names, strict=True)] == [True, True]
+
+
+def test_housekeeping_archives_old_jobs_and_drops_what_can_be_made_again(office: Office) -> None:
+    friday, monday, tuesday = office.days[:3]
+    office.close(friday)
+    office.close(monday)
+    jobs.perform(office.desk, "rebalance", tuesday)
+    jobs.perform(office.desk, "digest", monday)
+    run, at = run_of("main"), datetime(2024, 3, 1, 22, tzinfo=UTC)
+    with Store.open(office.desk.state / "oomrl.db") as store:
+        with store.begin() as work:
+            work.runs.start(Run(run, "daemon", {}, 0, "", at))
+            for name, session in (("judge", friday), ("gate", friday), ("judge", tuesday)):
+                work.jobs.plan(Job(run, name, session, at))
+            work.jobs.end(Job(run, "judge", friday, at), JobState.DONE, at, "of old")
+            work.jobs.end(Job(run, "judge", tuesday, at), JobState.DONE, at, "")
+        later = monday + timedelta(days=office.desk.settings.service.keep_days)
+        checkouts = office.desk.folder / "strategy.git" / "checkouts"
+        for place in checkouts.iterdir():
+            os.utime(place, (at.timestamp(), at.timestamp()))
+        note = jobs.perform(office.desk, "housekeeping", later).note
+        assert note == "1 finished jobs archived, 0 digests and 1 checkouts dropped"
+        with store.read() as view:
+            left = {(job.job, job.session) for job in view.jobs.all(run)}
+        assert left == {("gate", friday), ("judge", tuesday)}
+    kept = pq.read_table(office.desk.folder / "archive" / f"until-{monday}" / "jobs.parquet").to_pylist()
+    assert [(row["job"], row["session"], row["note"]) for row in kept] == [("judge", friday, "of old")]
+    assert list(checkouts.iterdir()) == []
+    office.close(tuesday)
+    assert jobs.perform(office.desk, "rebalance", office.days[3]).done
+    again = jobs.perform(office.desk, "housekeeping", later + timedelta(days=7)).note
+    assert again.startswith("1 finished jobs archived, 1 digests")
 
 
 def _accounts(office: Office) -> dict[str, object]:

@@ -166,12 +166,37 @@ def test_wrong_settings_are_refused_and_right_ones_taken_over_without_a_restart(
     (state / "oomrl.toml").write_text(good + "[service]\nclosures = 'tomorrow'\n")
     daemon.process.send_signal(signal.SIGHUP)
     assert "closures" in daemon.wait_for("the settings stay as they were")["reason"]
+    for wrong in (b'[service]\ncalendar = "NOPE"\n', b"\xff", b"[accounts.Main]\ntape = 'x'\n", None):
+        (state / "oomrl.toml").unlink()
+        if wrong is not None:
+            (state / "oomrl.toml").write_bytes(good.encode() * (b"service" in wrong) + wrong)
+        daemon.process.send_signal(signal.SIGHUP)
+        assert daemon.told("RELOADING=1")
+        assert "xpected" in str(daemon.wait_for("the settings stay as they were")["reason"])
     more = good + good.replace("accounts.main", "accounts.second") + '[service]\nclosures = ["2026-12-02"]\n'
     (state / "oomrl.toml").write_text(more)
     daemon.process.send_signal(signal.SIGHUP)
     assert daemon.wait_for("settings read again")["accounts"] == ["main", "second"]
     assert daemon.told("RELOADING=1")
+    assert 'oomrl_store_up{account="second"} 1.0' in daemon.get("/metrics")[1]
     assert daemon.end() == 0
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:99999", "nowhere", "127.0.0.1:{taken}"])
+def test_a_port_that_cannot_be_had_is_said_in_a_line(state: Path, listen: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        asked = listen.format(taken=taken.getsockname()[1])
+        done = subprocess.run(
+            [sys.executable, "-m", "oomrl", "run", "--state", str(state)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "OOMRL_SERVICE__LISTEN": asked},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 2 and "service.listen" in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def test_a_second_daemon_stands_by_and_takes_over_when_the_first_is_killed(state: Path, serve) -> None:  # type: ignore[no-untyped-def]

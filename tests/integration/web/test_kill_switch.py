@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oomrl.adapters.kill_switch import KillSwitch
+from oomrl.adapters.kill_switch import KillSwitch, demand
 from oomrl.domain.people import Right
 from oomrl.errors import Halt
 from tests.integration.web.conftest import Page
@@ -15,10 +15,10 @@ def test_halt_and_resume_move_the_switch_on_the_page_and_in_the_api(page: Page) 
     assert "open at a broker is cancelled" in olga.get("/account").text
     assert olga.act("/halt", reason="odd <fills>").status_code == 303
     with pytest.raises(Halt, match="by olga: odd <fills>"):
-        switch.guard()
+        demand(page.made.state)
     assert "halted by a person" in olga.get("/account").text
     assert olga.act("/resume", reason="looked at").status_code == 303
-    switch.guard()
+    demand(page.made.state)
     token, http = page.token("olga", Right.SEE, Right.OPERATE), page.browser().http
     assert http.post("/api/v1/halt", json={"reason": "again"}, headers=token).status_code == 200
     assert http.get("/api/v1/status", headers=token).json()["stopped"] == "by olga: again"

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from oomrl.calendar import Calendar
+from oomrl.errors import Mistake
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +46,9 @@ def test_spans_leave_out_their_first_day_and_hold_their_last(nyse: Calendar) -> 
     assert days == [3, 5, 8]
     before = nyse.before(date(2024, 7, 5))
     assert before is not None and before.day == date(2024, 7, 3)
+
+
+@pytest.mark.parametrize("name", ["NOPE", "XSAU"])
+def test_an_exchange_that_is_not_known_or_not_for_so_long_is_a_mistake(name: str) -> None:
+    with pytest.raises(Mistake, match=f"service.calendar.*{name}"):
+        Calendar(name, date(1999, 1, 1))

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import structlog
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
+from oomrl.daemon import systemd
 from oomrl.daemon.clocks import Change, ClockWatch, Reading
 from oomrl.daemon.logs import HIDDEN, configure, scrub, secrets_of
 from oomrl.daemon.systemd import Notifier
@@ -50,6 +52,22 @@ def test_systemd_is_told_by_one_datagram(tmp_path: Path) -> None:
     assert Notifier("", "").watchdog is None
     Notifier("", "").tell("READY=1")
     Notifier(str(tmp_path / "nobody"), "").tell("READY=1")
+
+
+def test_a_systemd_that_reads_nothing_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(systemd, "PATIENCE", 0.05)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as full:
+        full.bind(str(tmp_path / "notify"))
+        full.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
+        for _ in range(1_000):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as filling:
+                try:
+                    filling.sendto(b"x" * 1_000, str(tmp_path / "notify"))
+                except BlockingIOError:
+                    break
+        begun = time.monotonic()
+        Notifier(str(tmp_path / "notify"), "").tell("WATCHDOG=1")
+        assert time.monotonic() - begun < 5
 
 
 def test_secrets_are_hidden_by_type_name_form_and_value() -> None:

@@ -31,7 +31,7 @@ def alerts() -> list[dict[str, object]]:
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     settings = load(None, {"accounts": {"main": {"tape": "none"}}})
-    metrics = Metrics(tmp_path_factory.mktemp("state"), settings, wall_clock, lambda: True)
+    metrics = Metrics(tmp_path_factory.mktemp("state"), lambda: settings, wall_clock, lambda: True)
     metrics.seconds.labels("main", "judge").observe(1)
     metrics.ended.labels("main", "judge", "done").inc()
     metrics.clock.labels("jump").inc()

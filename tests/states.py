@@ -131,10 +131,13 @@ class MadeUp:
         return made
 
 
-def made_up(state: Path, sessions: int = 12) -> MadeUp:
-    """Make a state directory with some sessions on the shipped strategy; the caller closes its store."""
+def made_up(state: Path, sessions: int = 12, place: str | None = None) -> MadeUp:
+    """Make a state directory with some sessions on the shipped strategy; the caller closes its store.
+
+    Its database is at `place`, None for a file in it.
+    """
     state.mkdir(parents=True, exist_ok=True)
-    store = Store.open(state / "oomrl.db", durable=False)
+    store = Store.open(place or state / "oomrl.db", durable=False)
     tree = start_tree("shipped")[0]
     repository = Repository.create(state / "strategy.git", tree, "Start: shipped", AT)
     revision = repository.head()
@@ -147,11 +150,11 @@ def made_up(state: Path, sessions: int = 12) -> MadeUp:
     return MadeUp(state, store, repository, tree, revision)
 
 
-def opened(state: Path) -> MadeUp:
+def opened(state: Path, place: str | None = None) -> MadeUp:
     """Open a state directory that `made_up` made, or a copy of it."""
     repository = Repository(state / "strategy.git")
-    revision = repository.head()
-    return MadeUp(state, Store.open(state / "oomrl.db", durable=False), repository, repository.tree(revision), revision)
+    revision, store = repository.head(), Store.open(place or state / "oomrl.db", durable=False)
+    return MadeUp(state, store, repository, repository.tree(revision), revision)
 
 
 def session(number: int) -> SessionRecord:

@@ -49,7 +49,7 @@ class Lead:
     def renew(self) -> bool:
         """Take or renew the lease; return whether this daemon leads. A database that does not answer is no lead."""
         try:
-            with self.store.begin() as work:
+            with self.store.begin(beside=True) as work:
                 self.database_time = work.leases.now()
                 self.lease = work.leases.take(NAME, self.holder, self.database_time, self.life)
         except Halt:
@@ -72,7 +72,7 @@ class Lead:
     def release(self) -> None:
         """Give the lease up, so that a standby takes over at once."""
         if self.lease is not None:
-            with self.store.begin() as work:
+            with self.store.begin(beside=True) as work:
                 work.leases.release(self.lease, work.leases.now())
             self.lease = None
 

@@ -86,16 +86,21 @@ class Store:
         return cls(engine)
 
     @contextmanager
-    def begin(self) -> Iterator[Work]:
+    def begin(self, beside: bool = False) -> Iterator[Work]:
         """Do one transaction: commit at the end of the block, undo it where the block raises.
 
-        Never hold it across a call to the outside: intent in one, outcome in the next.
+        Never hold it across a call to the outside: intent in one, outcome in the next. One writer at a time, on every
+        database: what the block reads is still so when it writes. `beside` waits for nobody, for what one statement
+        decides, such as a lease.
         """
         with (
             _telling(self.engine),
             self.engine.connect().execution_options(write=True) as connection,
             connection.begin(),
         ):
+            if connection.dialect.name == "postgresql" and not beside:
+                # SQLite's writers take the file's lock as they begin; a schema's take this one.
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('oomrl ' || current_schema()))")
             work = Work(connection, self._keys)
             yield work
         self._keys = work.runs.keys

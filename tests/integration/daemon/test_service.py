@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.jobs import Leases
+from oomrl.adapters.database.notices import Notice
 from oomrl.adapters.lead import Lead
 from oomrl.calendar import Calendar
 from oomrl.daemon.schedule import TASKS, Late, planned
@@ -197,6 +199,29 @@ def test_a_lease_that_ends_before_a_request_would_allows_no_order(store: Store) 
     assert lead.renew()
     with pytest.raises(Halt, match="took over"):
         lead.demand()
+
+
+def test_what_a_writer_has_read_is_still_so_when_it_writes(store: Store) -> None:
+    """Each of several writers at once numbers its notice by those that are there: no number is given twice."""
+    at = datetime(2024, 3, 1, tzinfo=UTC)
+
+    def number_one(_: int) -> int:
+        with store.begin() as work:
+            there = len(work.notices.unsent())
+            assert work.notices.add(Notice(f"{there}", "test", "", at))
+            return there
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(number_one, range(24))) == list(range(24))
+
+
+def test_a_lease_is_renewed_beside_a_writer_that_takes_its_time(store: Store) -> None:
+    if store.engine.dialect.name == "sqlite":
+        pytest.skip("one host: a lock on a file leads there")
+    lead = Lead(store, timedelta(seconds=30), timedelta(seconds=0))
+    with store.begin():
+        assert lead.renew()
+    lead.release()
 
 
 def test_a_leader_that_stands_still_in_mid_transaction_holds_nobody_up(store: Store) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,11 +11,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx import Response
+from sqlalchemy import make_url
 
 from oomrl.domain.people import Person, Right, Role
 from oomrl.settings import Settings, WebSettings
 from oomrl.web.app import create_app
 from oomrl.web.site import Site
+from tests.integration.database.conftest import postgres_database  # noqa: F401
 from tests.states import RUN, MadeUp, made_up, opened
 
 #: What the test client calls the page.
@@ -125,18 +127,35 @@ def quick_hashes() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a state directory with one loss, to be copied."""
-    state = tmp_path_factory.mktemp("template") / "state"
-    made = made_up(state)
+def databases(request: pytest.FixtureRequest) -> Callable[[str], str] | None:
+    """Give a maker of PostgreSQL databases, each a copy of another, where the tests are asked to run on them."""
+    if request.config.getoption("--database") == "sqlite":
+        return None
+    made: Callable[[str], str] = request.getfixturevalue("postgres_database")
+    return made
+
+
+@pytest.fixture(scope="session")
+def copied(
+    tmp_path_factory: pytest.TempPathFactory, databases: Callable[[str], str] | None
+) -> Callable[[Path], MadeUp]:
+    """Give a maker of state directories with one loss, which are copied."""
+    template = tmp_path_factory.mktemp("template") / "state"
+    place = databases("template0") if databases else None
+    made = made_up(template, place=place)
     made.loss()
     made.store.close()
-    return state
+
+    def copy(state: Path) -> MadeUp:
+        shutil.copytree(template, state)
+        return opened(state, databases(make_url(place).database or "") if databases and place else None)
+
+    return copy
 
 
 @pytest.fixture
-def page(tmp_path: Path, template: Path) -> Iterator[Page]:
-    made = opened(shutil.copytree(template, tmp_path / "state"))
+def page(tmp_path: Path, copied: Callable[[Path], MadeUp]) -> Iterator[Page]:
+    made = copied(tmp_path / "state")
     clock = Clock()
     settings = Settings(web=WebSettings(public_url=HOST, logins_a_minute=10_000, requests_a_minute=1_000_000))
     app = create_app(made.state, made.store, settings, RUN, clock)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +17,7 @@ from oomrl.web import account, doors, exports, people, prompts, proposals
 from oomrl.web.app import create_app
 from oomrl.web.guard import HEADERS
 from tests.integration.web.conftest import HOST, Browser, Clock, Page
-from tests.states import RUN, opened
+from tests.states import RUN, MadeUp
 
 DIGITS = "9" * 5_000
 VALUES = (
@@ -40,9 +39,11 @@ def _routes(method: str) -> list[APIRoute]:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterator[tuple[Browser, str, str]]:
+def served(
+    tmp_path_factory: pytest.TempPathFactory, copied: Callable[[Path], MadeUp]
+) -> Iterator[tuple[Browser, str, str]]:
     """Give an administrator's browser that is shown errors as a server sends them, a proposal, and the form's word."""
-    made = opened(shutil.copytree(template, tmp_path_factory.mktemp("hostile") / "state"))
+    made = copied(tmp_path_factory.mktemp("hostile") / "state")
     settings = Settings(web=WebSettings(public_url=HOST, logins_a_minute=1_000_000, requests_a_minute=1_000_000))
     page = Page(made, create_app(made.state, made.store, settings, RUN, Clock()), Clock())
     browser = page.as_("adam")

@@ -64,6 +64,7 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._trees: dict[str, dict[str, bytes]] = {}
+        self._tree_ids: dict[str, str] = {}  # of commits, which never change
         if not (folder / "HEAD").is_file():
             raise Mistake(f"Expected the deployment repository in {folder}, was none: start with `oomrl init`")
 
@@ -103,7 +104,10 @@ class Repository:
 
     def tree_id(self, revision: str) -> str:
         """Return the id of a revision's tree."""
-        return _git(self.folder, "rev-parse", "--verify", f"{_full(revision)}^{{tree}}").decode().strip()
+        if revision not in self._tree_ids:
+            found = _git(self.folder, "rev-parse", "--verify", f"{_full(revision)}^{{tree}}")
+            self._tree_ids[revision] = found.decode().strip()
+        return self._tree_ids[revision]
 
     def tree(self, revision: str) -> dict[str, bytes]:
         """Return a revision's files by their path."""

@@ -272,11 +272,16 @@ class _Plot:
 
     def marks(self, days: Sequence[date], values: Sequence[float], marks: Sequence[Mark]) -> list[str]:
         out = []
+        drawn: set[tuple[str, int]] = set()
         for mark in marks:
             place = _place(days, mark.day)
             if place >= len(days):
                 continue
             x, y = self.x(place), self.y(values[place])
+            # Of marks in one place the first is drawn: nobody can see or touch more. The table has them all.
+            if (mark.kind, round(x)) in drawn:
+                continue
+            drawn.add((mark.kind, round(x)))
             if mark.kind in ("deploy", "rollback"):
                 shape = (
                     f'<line class="mark {mark.kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TOP + self.tall:.1f}"/>'

@@ -74,6 +74,7 @@ def test_what_the_host_confirms_is_a_person_of_their_own(
     for name in ("adam", "bea"):
         assert approve(page, name, proposal) == 303
     assert loop_says(desk, proposal) == Waiting("review", proposal.id)
+    assert "counts as one with that of bea" in page.as_("adam").get(f"/proposals/{proposal.id}").text
     accounts.confirm(HOST, "bea")
     assert isinstance(loop_says(desk, proposal), Review)
     assert "confirmed by root (host)" in page.as_("adam").get(f"/proposals/{proposal.id}").text
@@ -122,6 +123,8 @@ def test_an_account_taken_over_by_a_new_link_is_the_link_maker_s(page: Page, des
 def test_who_proposed_does_not_approve_through_whom_they_let_in(page: Page, made: MadeUp) -> None:
     let_in(page, page.as_("adam"), "bea")
     mine, hers = made.proposal(author="manual <adam>"), made.proposal(author="manual <bea>", attempt=2)
+    text = page.browsers["bea"].get(f"/proposals/{mine.id}").text
+    assert "somebody else approves it" in text and 'value="approve" disabled' in text
     assert approve(page, "bea", mine) == 409
     assert approve(page, "adam", hers) == 409
     assert approve(page, "ann", mine) == 303

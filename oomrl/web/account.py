@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
@@ -14,14 +15,14 @@ from oomrl.adapters.changes import between
 from oomrl.adapters.database.store import Work
 from oomrl.domain.ledger import Kind
 from oomrl.domain.people import Right
-from oomrl.domain.records import CapitalKind, DeploymentKind, Mark
+from oomrl.domain.records import CapitalKind, DeploymentKind, Loss, Mark
 from oomrl.errors import Mistake
 from oomrl.web import charts
 from oomrl.web.diff import file_diff
 from oomrl.web.entry import Entry, Unknown, act_needs, page_needs, site_of
 from oomrl.web.shell import page
 from oomrl.web.site import Site
-from oomrl.web.tables import TABLES, Asked, order_row
+from oomrl.web.tables import TABLES, Asked, losses_of, order_row
 
 router = APIRouter()
 See = Annotated[Entry, Depends(page_needs(Right.SEE))]
@@ -35,7 +36,8 @@ def account(request: Request, entry: See, after: str = "") -> Response:
     with site.store.read() as view:
         marks = site.standing.marks()
         table = TABLES["equity"](site, view, Asked(after, most=60))
-        drawn = _equity_charts(site, view, marks) if marks else {}
+        losses, diagnosed = view.losses.all(site.run), view.reading.diagnosed(site.run)
+        drawn = _equity_charts(site, view, marks, losses, diagnosed) if marks else {}
         freezes = view.remarks.freezes(site.run)
         return page(
             request,
@@ -45,7 +47,7 @@ def account(request: Request, entry: See, after: str = "") -> Response:
             table=table,
             freezes=freezes,
             parts=site.standing.parts(),
-            losses=TABLES["losses"](site, view, Asked(most=20)),
+            losses=losses_of(losses, diagnosed, Asked(most=20)),
             **({"charts": drawn}),
         )
 
@@ -224,7 +226,9 @@ def _day(text: str) -> date | None:
         raise Mistake(f"Expected a day as YYYY-MM-DD, was {text[:20]!r}.") from error
 
 
-def _equity_charts(site: Site, view: Work, marks: list[Mark]) -> dict[str, Any]:
+def _equity_charts(
+    site: Site, view: Work, marks: list[Mark], losses: Sequence[Loss], diagnosed: Mapping[str, str]
+) -> dict[str, Any]:
     days = [mark.day for mark in marks]
     equity = np.array([float(mark.equity) for mark in marks])
     flows = np.array([float(mark.flow) for mark in marks])
@@ -232,8 +236,6 @@ def _equity_charts(site: Site, view: Work, marks: list[Mark]) -> dict[str, Any]:
     benchmark = [float(equity[0])]
     for mark, flow in zip(marks[1:], flows[1:].tolist(), strict=True):
         benchmark.append(benchmark[-1] * (1 + (mark.benchmark or 0.0)) + flow)
-    losses = view.losses.all(site.run)
-    diagnosed = view.reading.diagnosed(site.run)
     made = view.deployments.all(site.run)
     marked = [
         charts.Mark(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -14,7 +14,7 @@ from typing import Any
 from oomrl.adapters.database.store import Work
 from oomrl.arenas import certificates
 from oomrl.domain.ledger import Kind
-from oomrl.domain.records import StoredOrder
+from oomrl.domain.records import Loss, StoredOrder
 from oomrl.errors import Mistake
 from oomrl.web.site import Site
 from oomrl.web.text import escaped
@@ -294,8 +294,12 @@ def revisions(site: Site, view: Work, asked: Asked) -> Table:
 
 def losses(site: Site, view: Work, asked: Asked) -> Table:
     """Losses, newest first."""
-    found = view.losses.all(site.run)[::-1]
-    diagnosed = view.reading.diagnosed(site.run)
+    return losses_of(view.losses.all(site.run), view.reading.diagnosed(site.run), asked)
+
+
+def losses_of(known: Sequence[Loss], diagnosed: Mapping[str, str], asked: Asked) -> Table:
+    """Return the table of losses, given oldest first, with the diagnostic of each."""
+    found = known[::-1]
     start = _count(asked.after)
     rows = [
         {

@@ -125,7 +125,7 @@ class Rules:
     participation may be what is stated, or `slack` times the incumbent's where that is more. `embargo` is in days.
     """
 
-    alpha_net: float = 0.035
+    alpha_net: float = 0.01
     alpha_cost: float = 0.005
     least_sessions: int = 120
     embargo: int = 10

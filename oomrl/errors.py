@@ -11,6 +11,10 @@ class Mistake(OomrlError):
     """A person's mistake: one clear line with the way out, exit code 2, nothing changed."""
 
 
+class NothingYet(Mistake):
+    """What is asked of a run that has not begun: there is none in the state directory yet."""
+
+
 class Refused(OomrlError):
     """The service says no (gate, rights, live trading): exit code 1, nothing changed."""
 

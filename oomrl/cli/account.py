@@ -22,7 +22,7 @@ from oomrl.cli.options import (
     state_settings,
 )
 from oomrl.domain.records import CapitalKind
-from oomrl.errors import Mistake, Unavailable
+from oomrl.errors import Mistake, NothingYet, Unavailable
 
 if TYPE_CHECKING:
     from oomrl.settings import Settings
@@ -103,7 +103,12 @@ def halt(flatten: bool, state: Path, person: str, reason: str) -> None:
 @person_options
 def resume(state: Path, person: str, reason: str) -> None:
     """Let a halted account trade again. Out of money is left by `oomrl endow` alone."""
-    _record(state, CapitalKind.RESUME, person, reason, Decimal(0))
+    from oomrl.adapters.kill_switch import KillSwitch
+
+    try:
+        _record(state, CapitalKind.RESUME, person, reason, Decimal(0))
+    except NothingYet:
+        KillSwitch(state).release()
     click.echo("Recorded. The loop trades again from its next decision on.")
 
 
@@ -138,6 +143,11 @@ def _settings_of(state: Path) -> Settings:
 
 
 def _record(state: Path, kind: CapitalKind, person: str, reason: str, amount: Decimal) -> list[str]:
-    with desk(state, person) as (opened, who):
-        opened.capital(who, kind, reason, amount)
+    try:
+        with desk(state, person) as (opened, who):
+            opened.capital(who, kind, reason, amount)
+    except NothingYet:
+        if kind is not CapitalKind.HALT:
+            raise
+        return ["Nothing has traded yet, so there is no record to add to; the switch holds from the first session on."]
     return []

@@ -29,10 +29,7 @@ EXAMPLE = """\
 # Settings of this service. Every setting and its default: docs/examples/service.toml. Secrets belong into the
 # environment: OOMRL_DATABASE__URL, the broker's and the model's keys.
 
-[account]
-endowment = {endowment}
-
-[loop]
+{account}[loop]
 reviewer = "person"
 
 [model]
@@ -47,7 +44,7 @@ start = {start}
 @click.command()
 @state_option
 @click.option("--tape", prompt="Tape (a Parquet file or folder of CSVs to which each session is added)")
-@click.option("--endowment", prompt="Endowment in dollars", default="1000000", show_default=True)
+@click.option("--endowment", help="Opening dollars of a simulated account. [default: asked for]")
 @click.option(
     "--model",
     prompt="Who answers prompts",
@@ -69,7 +66,7 @@ start = {start}
 def init(
     state: Path,
     tape: str,
-    endowment: str,
+    endowment: str | None,
     model: str,
     start: str,
     broker: str,
@@ -85,8 +82,13 @@ def init(
     target = state / SETTINGS_FILE
     if target.exists():
         raise Refused(f"Expected no settings in {state}, found {target.name}: edit that file. Nothing was changed.")
+    if broker == "simulated":
+        endowment = endowment or click.prompt("Endowment in dollars", default="1000000")
+    elif endowment:
+        raise Mistake("Expected no --endowment: the account's own money is it. --capital limits what is worked with.")
+    account = f"[account]\nendowment = {endowment}\n\n" if endowment else ""
     where, begin = (str(Path(given).resolve()) if Path(given).exists() else given for given in (tape, start))
-    text = EXAMPLE.format(endowment=endowment, model=model, tape=json.dumps(where), start=json.dumps(begin))
+    text = EXAMPLE.format(account=account, model=model, tape=json.dumps(where), start=json.dumps(begin))
     if broker != "simulated":
         text += f'broker = "{broker}"\nexisting = "{"adopt" if adopt else "refuse"}"\n'
     if symbols:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from oomrl.errors import Mistake
+from oomrl.errors import Mistake, NothingYet
 
 #: The settings that a state directory carries with it.
 SETTINGS_FILE = "oomrl.toml"
@@ -94,7 +94,7 @@ def open_state(state: Path) -> Store:
     root, account = service_of(state)
     settings = state_settings(root)
     if settings.database.url is None and not (state / FILE).is_file():
-        raise Mistake(f"Expected a run in {state}, found none. Name its --state, or start one with `oomrl simulate`.")
+        raise NothingYet(f"Expected a run in {state}, found none. Name --state, or start one with `oomrl simulate`.")
     return Store.open(place(root, settings, account))
 
 
@@ -102,7 +102,9 @@ def only_run(store: Store) -> str:
     """Return the one run of a state directory."""
     with store.read() as view:
         runs = [run for run in view.runs.all() if run.kind != "daemon"]
-    if len(runs) != 1:
+    if not runs:
+        raise NothingYet("Expected a run in the state directory, was none: the first session has not been judged yet.")
+    if len(runs) > 1:
         raise Mistake(f"Expected one run in the state directory, was {len(runs)}.")
     return runs[0].id
 

@@ -36,21 +36,26 @@ def page(state: Path, settings_file: Path | None, port: int | None) -> None:
 
 @contextmanager
 def beside(state: Path, settings: Settings) -> Iterator[None]:
-    """Serve the page of the main account while the block lasts, from the moment on that there is a run to show."""
-    from oomrl.web.serving import check_exposure, serving
+    """Serve the page of the main account while the block lasts; before there is a run to show it says so."""
+    from oomrl.web.serving import check_exposure, serving, waiting
 
     check_exposure(settings.web)
     stopping = Event()
 
+    def known_run() -> str | None:
+        try:
+            with open_state(state) as store:
+                return only_run(store)
+        except Mistake:
+            return None
+
     def serve() -> None:
-        while not stopping.is_set():
-            try:
-                with open_state(state) as store:
-                    run = only_run(store)
-                break
-            except Mistake:
-                stopping.wait(5.0)
-        else:
+        run = known_run()
+        if run is None:
+            with waiting(settings.web, say=click.echo):
+                while run is None and not stopping.wait(5.0):
+                    run = known_run()
+        if run is None:
             return
         with serving(state, settings, run, place(state, settings), say=click.echo):
             stopping.wait()

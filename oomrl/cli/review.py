@@ -178,7 +178,10 @@ def _act(proposal: str, state: Path, settings_file: Path | None, person: str, re
     with desk(state, person, settings_file) as (opened, who):
         opened.decide(who, proposal, act, reason)
         case = opened.case(who, proposal)
-    words = {Act.WITHDRAW: "withdraws the approval of"}.get(act, f"{act.value.replace('_', ' ')}s")
+    words = {
+        Act.WITHDRAW: "withdraws the approval of",
+        Act.REQUEST_CHANGES: "requests changes of",
+    }.get(act, f"{act.value.replace('_', ' ')}s")
     click.echo(f"Recorded: {who.name} {words} {proposal}. Run the loop to go on.")
     if act is Act.APPROVE and len(case.votes) < case.risk.approvals:
         click.echo(f"It needs {case.risk.approvals} people, because it touches {', '.join(case.risk.because)}.")

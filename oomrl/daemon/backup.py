@@ -27,6 +27,8 @@ SUFFIX = ".oomrl-backup.tar.gz"
 MANIFEST = "manifest.json"
 #: What is copied beside the store, where it is there: the chain and its keys before it, the repository after it.
 BEFORE, AFTER = ("audit.jsonl", "keys"), ("strategy.git", "traffic")
+#: The settings come back as well, where none stand already.
+SETTINGS = "oomrl.toml"
 
 
 def folder(account: Path) -> Path:
@@ -48,6 +50,7 @@ def take(state: Path, settings: Settings, account: str, target: Path, label: str
         inside.mkdir()
         for name in BEFORE:
             _copy(own / name, inside / name)
+        _copy(own / SETTINGS, inside / SETTINGS)
         with Store.open(place(state, settings, account)) as store:
             tables = save_copy(store, inside / FILE)
         for name in AFTER:
@@ -96,6 +99,8 @@ def restore(backup: Path, state: Path, settings: Settings, account: str = MAIN) 
         for name in (*BEFORE, *AFTER):
             if (inside / name).exists():
                 (inside / name).replace(own / name)
+        if (inside / SETTINGS).exists() and not (own / SETTINGS).exists():
+            (inside / SETTINGS).replace(own / SETTINGS)
     return manifest
 
 

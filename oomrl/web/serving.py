@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
 
 from oomrl.adapters.database import Store
 from oomrl.errors import Mistake
@@ -18,6 +19,12 @@ from oomrl.settings import Settings, WebSettings
 from oomrl.web.app import create_app
 from oomrl.web.protocol import PatientProtocol
 from oomrl.web.site import Site
+
+NOTHING_YET = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="30">
+<title>oomrl: nothing yet</title><h1>Nothing to show yet</h1>
+<p>The service runs. This page begins with the first session that it judges, after the next close;
+<code>oomrl status</code> says when jobs are due. It looks again by itself.</p></html>
+"""
 
 
 def check_exposure(settings: WebSettings) -> None:
@@ -80,15 +87,36 @@ def serving(
     with Store.open(place or state / "oomrl.db") as store, _listening(settings.web) as (listening, port):
         app = create_app(state, store, settings, run)
         url = app.state.site.url = settings.web.url(port)
-        server = server_of(app, settings.web, port)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="page", daemon=True)
-        thread.start()
-        say_where(app.state.site, url, say)
-        try:
+        with _running(server_of(app, settings.web, port), listening):
+            say_where(app.state.site, url, say)
             yield url
-        finally:
-            server.should_exit = True
-            thread.join(timeout=10)
+
+
+@contextmanager
+def waiting(settings: WebSettings, say: Callable[[str], None] = print) -> Iterator[None]:
+    """Say at the page's address, while the block lasts, that there is nothing to show yet."""
+    check_exposure(settings)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/{path:path}")
+    def nothing_yet(path: str) -> HTMLResponse:
+        headers = {"Retry-After": "30", "Content-Security-Policy": "default-src 'none'", "Cache-Control": "no-store"}
+        return HTMLResponse(NOTHING_YET, 503, headers)
+
+    with _listening(settings) as (listening, port), _running(server_of(app, settings, port), listening):
+        say(f"The review page will be at {settings.url(port)}/ once the first session has been judged.")
+        yield
+
+
+@contextmanager
+def _running(server: uvicorn.Server, listening: socket.socket) -> Iterator[None]:
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="page", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
 
 
 def say_where(site: Site, url: str, say: Callable[[str], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -121,7 +122,6 @@ def test_the_service_serves_the_review_page_beside_it_and_ends_with_it(
     state = tmp_path / "state"
     asked = ["--tape", tape, "--endowment", "250000", "--model", "offline", "--state", state]
     assert command("init", *asked).code == 0
-    assert command("once", "judge", "--session", DAY, "--state", state).code == 0
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OOMRL_WEB__PORT": "0", "OOMRL_SERVICE__LISTEN": ""}
     service = [sys.executable, "-m", "oomrl", "run", "--serve", "--state", str(state)]
     with subprocess.Popen(
@@ -131,6 +131,11 @@ def test_the_service_serves_the_review_page_beside_it_and_ends_with_it(
             assert daemon.stdout is not None and daemon.stderr is not None
             while json.loads(daemon.stderr.readline())["event"] != "serving":
                 pass
+            early = re.search(r"http://\S+", daemon.stdout.readline())
+            assert early is not None
+            told = httpx.get(early[0] + "login", timeout=60)
+            assert told.status_code == 503 and "Nothing to show yet" in told.text
+            assert command("once", "judge", "--session", DAY, "--state", state).code == 0
             page, link = (daemon.stdout.readline().split(": ")[1].strip() for _ in range(2))
             with httpx.Client(base_url=page, follow_redirects=True, timeout=60) as browser:
                 assert "Log in" in browser.get("/").text

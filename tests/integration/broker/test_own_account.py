@@ -77,7 +77,7 @@ def test_shares_that_nobody_spoke_of_are_refused(person: Person) -> None:
 def test_init_asks_what_becomes_of_shares(person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**KEYS, "OOMRL_BROKER__BASE_URL": person.url, "OOMRL_BROKER__DATA_URL": person.url}.items():
         monkeypatch.setenv(name, value)
-    asked = ["init", "--tape", "builtin", "--endowment", "1000", "--model", "manual", "--broker", "alpaca"]
+    asked = ["init", "--tape", "builtin", "--model", "manual", "--broker", "alpaca"]
     refused = CliRunner().invoke(oomrl, [*asked, "--state", str(tmp_path / "a")])
     assert isinstance(refused.exception, Refused) and not (tmp_path / "a" / "oomrl.toml").exists()
     adopted = CliRunner().invoke(oomrl, [*asked, "--adopt", "--state", str(tmp_path / "b")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
@@ -15,14 +14,14 @@ from oomrl.adapters.changes import between
 from oomrl.adapters.database.store import Work
 from oomrl.domain.ledger import Kind
 from oomrl.domain.people import Right
-from oomrl.domain.records import CapitalKind, DeploymentKind, Loss, Mark
+from oomrl.domain.records import CapitalKind, DeploymentKind, Mark
 from oomrl.errors import Mistake
 from oomrl.web import charts
 from oomrl.web.diff import file_diff
 from oomrl.web.entry import Entry, Unknown, act_needs, page_needs, site_of
 from oomrl.web.shell import page
 from oomrl.web.site import Site
-from oomrl.web.tables import TABLES, Asked, losses_of, order_row
+from oomrl.web.tables import TABLES, Asked, order_row
 
 router = APIRouter()
 See = Annotated[Entry, Depends(page_needs(Right.SEE))]
@@ -36,8 +35,7 @@ def account(request: Request, entry: See, after: str = "") -> Response:
     with site.store.read() as view:
         marks = site.standing.marks()
         table = TABLES["equity"](site, view, Asked(after, most=60))
-        losses, diagnosed = view.losses.all(site.run), view.reading.diagnosed(site.run)
-        drawn = _equity_charts(site, view, marks, losses, diagnosed) if marks else {}
+        drawn = _equity_charts(site, view, marks) if marks else {}
         freezes = view.remarks.freezes(site.run)
         return page(
             request,
@@ -47,7 +45,7 @@ def account(request: Request, entry: See, after: str = "") -> Response:
             table=table,
             freezes=freezes,
             parts=site.standing.parts(),
-            losses=losses_of(losses, diagnosed, Asked(most=20)),
+            losses=TABLES["losses"](site, view, Asked(most=20)),
             **({"charts": drawn}),
         )
 
@@ -226,9 +224,7 @@ def _day(text: str) -> date | None:
         raise Mistake(f"Expected a day as YYYY-MM-DD, was {text[:20]!r}.") from error
 
 
-def _equity_charts(
-    site: Site, view: Work, marks: list[Mark], losses: Sequence[Loss], diagnosed: Mapping[str, str]
-) -> dict[str, Any]:
+def _equity_charts(site: Site, view: Work, marks: list[Mark]) -> dict[str, Any]:
     days = [mark.day for mark in marks]
     equity = np.array([float(mark.equity) for mark in marks])
     flows = np.array([float(mark.flow) for mark in marks])
@@ -236,15 +232,16 @@ def _equity_charts(
     benchmark = [float(equity[0])]
     for mark, flow in zip(marks[1:], flows[1:].tolist(), strict=True):
         benchmark.append(benchmark[-1] * (1 + (mark.benchmark or 0.0)) + flow)
+    losses, diagnosed = view.losses.marked(site.run), view.reading.diagnosed(site.run)
     made = view.deployments.all(site.run)
     marked = [
         charts.Mark(
-            loss.day,
-            "shared" if loss.level != "loss" else "loss",
-            f"{loss.day}: {loss.measure.replace('_', ' ')}",
-            f"/diagnostics/{diagnosed[loss.id]}" if loss.id in diagnosed else "",
+            day,
+            "shared" if level != "loss" else "loss",
+            f"{day}: {measure.replace('_', ' ')}",
+            f"/diagnostics/{diagnosed[id_]}" if id_ in diagnosed else "",
         )
-        for loss in losses
+        for id_, day, level, measure in losses
     ]
     marked += [
         charts.Mark(

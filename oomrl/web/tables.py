@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -14,7 +14,7 @@ from typing import Any
 from oomrl.adapters.database.store import Work
 from oomrl.arenas import certificates
 from oomrl.domain.ledger import Kind
-from oomrl.domain.records import Loss, StoredOrder
+from oomrl.domain.records import StoredOrder
 from oomrl.errors import Mistake
 from oomrl.web.site import Site
 from oomrl.web.text import escaped
@@ -294,13 +294,9 @@ def revisions(site: Site, view: Work, asked: Asked) -> Table:
 
 def losses(site: Site, view: Work, asked: Asked) -> Table:
     """Losses, newest first."""
-    return losses_of(view.losses.all(site.run), view.reading.diagnosed(site.run), asked)
-
-
-def losses_of(known: Sequence[Loss], diagnosed: Mapping[str, str], asked: Asked) -> Table:
-    """Return the table of losses, given oldest first, with the diagnostic of each."""
-    found = known[::-1]
+    diagnosed = view.reading.diagnosed(site.run)
     start = _count(asked.after)
+    found = view.losses.newest(site.run, start, asked.most + 1)
     rows = [
         {
             "day": loss.day,
@@ -312,13 +308,13 @@ def losses_of(known: Sequence[Loss], diagnosed: Mapping[str, str], asked: Asked)
             "diagnostic": diagnosed.get(loss.id, ""),
             "id": loss.id,
         }
-        for loss in found[start : start + asked.most]
+        for loss in found[: asked.most]
     ]
     columns = (
         ("day", "day"), ("level", "text"), ("measure", "text"), ("value", "number"), ("threshold", "number"),
         ("evidence", "text"), ("diagnostic", "diagnostic"), ("id", "id"),
     )  # fmt: skip
-    more = str(start + asked.most) if start + asked.most < len(found) else ""
+    more = str(start + asked.most) if len(found) > asked.most else ""
     return Table("losses", "Losses", columns, rows, more)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from sqlalchemy import Connection, Row, exists, select, update
 
 from oomrl.adapters.database.bulk import put
@@ -37,6 +39,18 @@ class Losses:
         """Return the losses of a run, oldest first."""
         query = select(losses).where(losses.c.run_id == self._runs.key(run)).order_by(losses.c.day, losses.c.id)
         return [_loss(run, row) for row in self._connection.execute(query)]
+
+    def newest(self, run: str, skip: int, most: int) -> list[Loss]:
+        """Return some losses, newest first, without the first `skip`."""
+        mine = select(losses).where(losses.c.run_id == self._runs.key(run))
+        query = mine.order_by(losses.c.day.desc(), losses.c.id.desc()).offset(skip).limit(most)
+        return [_loss(run, row) for row in self._connection.execute(query)]
+
+    def marked(self, run: str) -> list[tuple[str, date, str, str]]:
+        """Return id, day, level and measure of every loss, oldest first, without its details."""
+        query = select(losses.c.id, losses.c.day, losses.c.level, losses.c.measure)
+        query = query.where(losses.c.run_id == self._runs.key(run)).order_by(losses.c.day, losses.c.id)
+        return [tuple(row) for row in self._connection.execute(query)]
 
     def get(self, run: str, loss: str) -> Loss | None:
         """Return one loss, None where there is none."""

@@ -111,3 +111,18 @@ def test_the_ledger_is_searched_by_symbol_kind_words_and_days(page: Page) -> Non
     assert len(rows(kind="model_bill")) == 12 and len(rows(words="offline")) == 12 and rows(words="%") == []
     assert [row["day"] for row in rows(since="2020-01-05", until="2020-01-05")] == ["2020-01-05"] * 2
     assert http.get("/api/v1/tables/ledger", params={"kind": "x"}, headers=token).status_code == 422
+
+
+def test_losses_page_newest_first_and_lead_to_their_diagnostics(page: Page) -> None:
+    for number in range(2, 8):
+        page.made.loss(number)
+    http, token = page.browser().http, page.token("vic")
+    found, after = [], ""
+    while True:
+        answer = http.get("/api/v1/tables/losses", params={"most": 3, "after": after}, headers=token).json()
+        found += [(row["id"], row["diagnostic"]) for row in answer["rows"]]
+        after = answer["next"]
+        if not after:
+            break
+    assert found == [(f"loss-{number}", f"diag-{number}") for number in range(7, 0, -1)]
+    assert page.as_("vic").get("/account").text.count('href="/diagnostics/diag-7"') >= 2

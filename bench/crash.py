@@ -175,14 +175,21 @@ def compared(books: dict[str, Any], store: Store) -> dict[str, Any]:
 
 
 def served(sessions: list[date] | tuple[date, ...], store: Store) -> dict[str, Any]:
-    """Compare the table of jobs, and what they left, with what was due in a case's sessions."""
+    """Compare the table of jobs, and what they left, with what came due in a case's sessions since the account began.
+
+    A daemon that is killed before its very first commit has not begun.
+    """
     with store.read() as view:
+        begun = view.runs.get(run_of(ACCOUNT))
         table = {(job.job, job.session): job for job in view.jobs.all(run_of(ACCOUNT))}
         marked = [mark.day for mark in view.sessions.marks(RUN)]
-    due = [(task.name, day) for day in sessions for task in TASKS if not task.weekly]
+    assert begun is not None
+    hours = [hours for hours in Calendar().hours if hours.day in sessions]
+    due = [(t.name, h.day) for h in hours for t in TASKS if not t.weekly and t.due(h) >= begun.started_at]
     ended = {JobState.DONE, JobState.SKIPPED}
     lost = [key for key in due if key not in table or table[key].state not in ended]
-    lost += [("judge", day) for day in sessions if day not in marked or table["judge", day].state is not JobState.DONE]
+    judged = [(job, day) for job, day in due if job == "judge"]
+    lost += [key for key in judged if key[1] not in marked or table[key].state is not JobState.DONE]
     skipped = [job.job for job in table.values() if job.state is JobState.SKIPPED]
     return {
         "lost_jobs": [f"{job} of {day}" for job, day in lost],

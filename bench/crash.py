@@ -188,7 +188,7 @@ def served(sessions: list[date] | tuple[date, ...], store: Store) -> dict[str, A
     due = [(t.name, h.day) for h in hours for t in TASKS if not t.weekly and t.due(h) >= begun.started_at]
     ended = {JobState.DONE, JobState.SKIPPED}
     lost = [key for key in due if key not in table or table[key].state not in ended]
-    judged = [(job, day) for job, day in due if job == "judge"]
+    judged = [key for key in due if key[0] == "judge" and key in table]
     lost += [key for key in judged if key[1] not in marked or table[key].state is not JobState.DONE]
     skipped = [job.job for job in table.values() if job.state is JobState.SKIPPED]
     return {

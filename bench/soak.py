@@ -64,7 +64,7 @@ BEGIN = date(2024, 1, 2)
 WARMUP = 260
 #: Unscheduled: a day of mourning that the calendar does not know.
 MOURNING = date(2024, 10, 9)
-CASH = Decimal(1_000_000)
+EVENING = datetime.combine(MOURNING - timedelta(days=1), datetime.min.time(), UTC) + timedelta(hours=22)
 MOST_GROWTH = 0.05
 KILLED_JOBS = 0.01
 #: What the emulator does wrong, beside what it is asked to: the files of docs/faults.md.
@@ -86,6 +86,15 @@ probability = 0.005
 kind = "partial_fill"
 fraction = 0.5
 probability = 0.2
+"""
+
+
+#: The closure is shown by the broker's calendar only once it is known.
+UNAWARE = f"""
+[[fault]]
+kind = "calendar"
+day = {MOURNING}
+hours = "09:30-16:00"
 """
 
 
@@ -162,7 +171,7 @@ class Year:
         here = [sys.executable, "-m"]
         whole = self.folder / "whole.parquet"
         calendar_tapes.write(self.tape, whole, self.tape.days[-1])
-        (self.folder / "faults.toml").write_text(FAULTS.format(seed=self.seed))
+        (self.folder / "faults.toml").write_text(FAULTS.format(seed=self.seed) + UNAWARE)
         asked = ["oomrl", "exchange", "serve", "--tape", whole, "--port", "0", "--from", self.first.isoformat()]
         asked += ["--rules", "paper", "--rate-limit", "0", "--faults", self.folder / "faults.toml", "--json"]
         self.exchange = self._begin([*here, *map(str, asked)])
@@ -272,6 +281,8 @@ class Year:
 
     def mourn(self) -> None:
         """Learn of the unscheduled closure: write it into the settings and have them read again."""
+        faults = {"toml": FAULTS.format(seed=self.seed)}
+        self.web.post(f"{self.url}/admin/faults", json=faults, timeout=60).raise_for_status()
         self.settings["service"]["closures"] = [MOURNING.isoformat()]
         self.configure()
         read = self.said("settings read again")
@@ -385,7 +396,7 @@ def live(
 
     for moment in wake_ups(sorted(set(expected.values())), year.chance, outage=0.004, longest=timedelta(days=3)):
         year.clock.set(max(min(moment, end), year.clock.now()))
-        if year.clock.now().date() >= MOURNING and "closures" not in year.settings["service"]:
+        if year.clock.now() >= EVENING and "closures" not in year.settings["service"]:
             year.mourn()
         year.show(closed())
         year.trouble()

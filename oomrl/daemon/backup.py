@@ -1,7 +1,8 @@
 """Backups: one file an account, taken while the service runs, and restored once to see that it can be.
 
 The order of copying matters: first the audit chain, then the store, then the deployment repository, because each is
-written after the next in that list; a chain that is behind its store catches up at the next start.
+written after the next in that list; a chain that is behind its store catches up at the next start. The settings, which
+hold no secret, go with them.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ SUFFIX = ".oomrl-backup.tar.gz"
 MANIFEST = "manifest.json"
 #: What is copied beside the store, where it is there: the chain and its keys before it, the repository after it.
 BEFORE, AFTER = ("audit.jsonl", "keys"), ("strategy.git", "traffic")
-#: The settings come back as well, where none stand already.
-SETTINGS = "oomrl.toml"
+#: What a person may have put back already, and is left alone where it is there.
+BESIDE = ("oomrl.toml", "certificates")
 
 
 def folder(account: Path) -> Path:
@@ -50,10 +51,9 @@ def take(state: Path, settings: Settings, account: str, target: Path, label: str
         inside.mkdir()
         for name in BEFORE:
             _copy(own / name, inside / name)
-        _copy(own / SETTINGS, inside / SETTINGS)
         with Store.open(place(state, settings, account)) as store:
             tables = save_copy(store, inside / FILE)
-        for name in AFTER:
+        for name in (*AFTER, *BESIDE):
             _copy(own / name, inside / name)
         files = {path.relative_to(inside).as_posix(): _digest(path) for path in _files(inside)}
         manifest = {"account": account, "label": label, "tables": tables, "files": files}
@@ -96,11 +96,9 @@ def restore(backup: Path, state: Path, settings: Settings, account: str = MAIN) 
         else:
             with Store.open(place(state, settings, account)) as store:
                 load_copy(inside / FILE, store)
-        for name in (*BEFORE, *AFTER):
+        for name in (*BEFORE, *AFTER, *(name for name in BESIDE if not (own / name).exists())):
             if (inside / name).exists():
                 (inside / name).replace(own / name)
-        if (inside / SETTINGS).exists() and not (own / SETTINGS).exists():
-            (inside / SETTINGS).replace(own / SETTINGS)
     return manifest
 
 

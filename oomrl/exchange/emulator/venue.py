@@ -80,9 +80,9 @@ class Venue:
 
     def calendar(self, first: date, last: date) -> tuple[Hours, ...]:
         """Return the sessions of first <= day <= last, as the calendar endpoints show them."""
-        return tuple(
-            shown for hours in self.hours.between(first, last) if (shown := self.misprints.get(hours.day, hours))
-        )
+        wrong = {day: hours for day, hours in self.misprints.items() if first <= day <= last}
+        shown = {hours.day: hours for hours in self.hours.between(first, last)} | wrong
+        return tuple(hours for _, hours in sorted(shown.items()) if hours)
 
     @property
     def next_event(self) -> Event | None:

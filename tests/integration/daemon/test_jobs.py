@@ -223,6 +223,7 @@ def test_the_check_before_the_open_stops_at_a_calendar_that_the_market_contradic
 def test_a_backup_restores_the_account_elsewhere_and_the_next_session_goes_on(office: Office, tmp_path: Path) -> None:
     friday, monday, tuesday = office.days[:3]
     office.close(friday)
+    (office.desk.state / "oomrl.toml").write_text("# a person's\n", "utf-8")
     note = jobs.perform(office.desk, "backup", friday).note
     assert "verified" in note
     (made,) = backup.folder(office.desk.folder).iterdir()
@@ -230,6 +231,11 @@ def test_a_backup_restores_the_account_elsewhere_and_the_next_session_goes_on(of
     with pytest.raises(Refused, match="Expected nothing"):
         backup.restore(made, office.desk.state, office.desk.settings)
     backup.restore(made, tmp_path / "other", office.desk.settings)
+    assert (tmp_path / "other" / "oomrl.toml").read_text("utf-8") == "# a person's\n"
+    (tmp_path / "third").mkdir()
+    (tmp_path / "third" / "oomrl.toml").write_text("# newer\n", "utf-8")
+    backup.restore(made, tmp_path / "third", office.desk.settings)
+    assert (tmp_path / "third" / "oomrl.toml").read_text("utf-8") == "# newer\n"
     other = replace(office, desk=replace(office.desk, state=tmp_path / "other"))
     for place in (office, other):
         place.close(monday)

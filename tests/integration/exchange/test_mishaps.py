@@ -214,6 +214,12 @@ def test_the_calendar_shows_what_the_market_does_not_keep(hours: str, shown: lis
         assert at.admin.get("/admin/clock").json()["now"] == "2006-11-21T21:00:00.000000Z"
 
 
+def test_the_calendar_shows_a_day_on_which_the_market_turns_out_closed() -> None:
+    with with_fault('kind = "calendar"', "day = 2006-11-25", 'hours = "09:30-16:00"') as at:
+        days = at.http.get("/v2/calendar", params={"start": "2006-11-24", "end": "2006-11-27"}).json()
+        assert [day["date"] for day in days] == ["2006-11-24", "2006-11-25", "2006-11-27"]
+
+
 @pytest.mark.parametrize(
     ("fault", "events"),
     [

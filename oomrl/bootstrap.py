@@ -419,7 +419,7 @@ def _broker(
             with store.begin() as work:
                 work.notices.add(Notice(key, "unwell", f"Books and broker differ: {mismatch}", now))
 
-        return own.path(terms.friction, facts.progress()[0], guard, alert, facts.given)
+        return own.path(terms.friction, facts.progress()[0], guard, alert, facts.given, "trade" in asked.may)
     if asked.broker == "inprocess":
         return PaperExchange(terms.capital, terms.friction, terms.rules)
     from oomrl.adapters.http_exchange import simulated  # a second of imports that only this way needs

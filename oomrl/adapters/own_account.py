@@ -237,9 +237,12 @@ class OwnAccount:
         guard: Callable[[], None],
         alert: Callable[[Mismatch], None],
         given: Callable[[], Decimal],
+        trades: bool = True,
     ) -> OrderPath:
-        """Return the order path; halt first where the broker keeps another calendar than the exchange."""
-        self._same_calendar()
+        """Return the order path. Where it `trades`, halt first if the broker keeps another calendar than the exchange:
+        what happened is booked and judged all the same."""
+        if trades:
+            self._same_calendar()
         chosen = self.chosen
         return OrderPath(
             brokerage=self.broker,

@@ -165,3 +165,18 @@ def test_a_week_ends_with_the_same_books_here_and_there(served: Served) -> None:
         (task.name, JobState.DONE) for task in TASKS
     }, served.told.notes
     assert load_tape(served.tape).days[-1] == served.days[4]
+
+
+def test_a_calendar_that_differs_days_ahead_stops_trading_and_not_judging(served: Served) -> None:
+    _, monday, tuesday = served.days[:3]
+    served.until(monday)
+    fault = f'[[fault]]\nkind = "calendar"\nday = {served.days[8]}\nhours = "closed"\n'
+    with requests.Session() as session:
+        session.trust_env = False
+        session.post(f"{served.url}/admin/faults", json={"toml": fault}, timeout=30).raise_for_status()
+    served.until(tuesday)
+    with served.store.read() as view:
+        ended = {job.job: job for job in view.jobs.all(run_of("main")) if job.session == tuesday}
+    assert ended["rebalance"].state is JobState.SKIPPED and "closures" in ended["rebalance"].note
+    assert {name for name, job in ended.items() if job.state is JobState.DONE} == set(ended) - {"rebalance"}
+    assert not served.books()["orders"]

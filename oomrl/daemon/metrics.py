@@ -14,7 +14,8 @@ from prometheus_client.registry import Collector
 
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.figures import Figures, figures, oldest_due
-from oomrl.adapters.database.place import MAIN, RUN, place
+from oomrl.adapters.database.place import MAIN, RUN, folder, place
+from oomrl.adapters.kill_switch import stopped
 from oomrl.daemon.service import run_of
 from oomrl.domain.capital import State
 from oomrl.errors import Halt
@@ -28,7 +29,6 @@ _SINGLE: tuple[tuple[str, str, Callable[[Figures], float]], ...] = (
     ("oomrl_principal_loss_ratio", "L_t: part of the endowments that is lost.", lambda f: f.principal_loss),
     ("oomrl_drawdown_ratio", "Fall below the high-water mark.", lambda f: f.drawdown),
     ("oomrl_model_spend_dollars", "Model bills in all.", lambda f: float(f.model_spend)),
-    ("oomrl_may_trade", "0 where a person has to act before it trades.", lambda f: float(f.state in TRADING)),
 )
 _COUNTED: tuple[tuple[str, str, str, Callable[[Figures], dict[str, int]]], ...] = (
     ("oomrl_losses", "Losses detected, by measure.", "measure", lambda f: f.losses),
@@ -102,6 +102,7 @@ class _Stored(Collector):
         success = GaugeMetricFamily(
             "oomrl_job_last_success_timestamp_seconds", "When each job was last done.", labels=["account", "job"]
         )
+        may = GaugeMetricFamily("oomrl_may_trade", "0 where a person has to act before it trades.", labels=["account"])
         reachable = GaugeMetricFamily("oomrl_store_up", "1 where the account's store answers.", labels=["account"])
         now = self.now()
         for account in self.settings().accounts or (MAIN,):
@@ -123,12 +124,14 @@ class _Stored(Collector):
             if found is None:
                 continue
             waits.add_metric([account], _age(found.waiting_since, now))
+            halted = bool(stopped(folder(self.state, account)))
+            may.add_metric([account], float(found.state in TRADING and not halted))
             for name, _, value in _SINGLE:
                 single[name].add_metric([account], value(found))
             for name, _, _, values in _COUNTED:
                 for label, count in values(found).items():
                     counted[name].add_metric([account, label], count)
-        yield from (reachable, queue, success, waits, *single.values(), *counted.values())
+        yield from (reachable, queue, success, waits, may, *single.values(), *counted.values())
 
 
 def _age(since: datetime | None, now: datetime) -> float:

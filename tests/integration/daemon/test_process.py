@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from oomrl.adapters.database import Store
+from oomrl.adapters.kill_switch import KillSwitch
 from oomrl.calendar import Calendar
 from oomrl.daemon.service import run_of
 from oomrl.domain.records import Job, JobState, Run
@@ -155,6 +156,9 @@ def test_a_daemon_does_what_is_due_says_how_it_is_and_ends_a_job_under_way(state
     ):
         assert line in text, text
     assert 'oomrl_job_last_success_timestamp_seconds{account="main",job="judge"}' in text
+    assert 'oomrl_may_trade{account="main"} 1.0' in text
+    KillSwitch(state).engage("olga", "the database is locked", datetime.now(UTC))
+    assert 'oomrl_may_trade{account="main"} 0.0' in again.get("/metrics")[1]
     assert again.end() == 0
     assert "a-secret-of-the-test" not in json.dumps(daemon.lines + again.lines)
 

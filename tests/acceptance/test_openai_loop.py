@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from oomrl.adapters import patches
+from oomrl.adapters.starts import start_tree
 from tests.integration.adapters import endpoint as fake
 from tests.integration.adapters.endpoint import Step, chat, error
 
@@ -56,8 +59,20 @@ def replies() -> list[Step]:
         chat("", refusal="I can't help with that."),
         chat(HOSTILE.format(first=policy)),
         chat("```diff\n--- a/strategy.toml"),  # test author, third attempt: cut off, so there are no new tests
-        fake.recorded(RECORDED / "good-coder.jsonl")[-1],
+        both(fake.recorded(RECORDED / "good-coder.jsonl")[-1]),
     ]
+
+
+def both(recorded: Step) -> Step:
+    """Add to a recorded repair of what orders ask for that trading is weekly: together they pass as a third try."""
+    body = json.loads(recorded.body)
+    message = body["choices"][0]["message"]
+    tree = start_tree("phase1")[0]
+    changed = tree["strategy.toml"].replace(b'cadence = "daily"', b'cadence = "weekly"')
+    changed = changed.replace(b"\nkeep_fraction = 0.0 ", b"\nkeep_fraction = 0.45 ")
+    more = patches.diff(tree, {**tree, "strategy.toml": changed})
+    message["content"] = message["content"].removesuffix("```\n") + more + "```\n"
+    return replace(recorded, body=json.dumps(body))
 
 
 def bill(steps: list[Step]) -> Decimal:

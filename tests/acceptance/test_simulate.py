@@ -60,7 +60,7 @@ def test_a_bad_start_loses_is_diagnosed_repaired_and_deployed(demo: tuple[dict[s
 def test_over_http_each_close_is_the_same_to_the_cent_with_the_same_repairs(
     demo: tuple[dict[str, object], Path], tmp_path: Path, command: Command
 ) -> None:
-    last = "2006-09-08"
+    last = "2006-11-10"  # the first deployment is of 7 November
     figures(command("simulate", *DEMO, "--to", last, "--broker", "http", "--state", tmp_path / "http"))
     closes = "select day, equity, cash, broker_cash, digest from marks where day <= ? order by day"
     made = "select sequence, kind, revision, day from deployments where day <= ? order by sequence"

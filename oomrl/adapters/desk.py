@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -42,7 +43,7 @@ from oomrl.domain.records import (
     StoredVerdict,
 )
 from oomrl.domain.roll import Roll, same_person
-from oomrl.errors import Mistake, Refused
+from oomrl.errors import Mistake, Refused, Unavailable
 from oomrl.review import Bound, Risk, Vote, bound, review, risk_of, standing
 from oomrl.settings import ReviewSettings, Settings
 
@@ -358,7 +359,8 @@ class Desk:
         if len(once) > 80:
             raise Mistake(f"Expected a one-time id of at most 80 characters, was {len(once)}.")
         if kind is CapitalKind.HALT:
-            KillSwitch(self.state).engage(person.name, why, self.now())
+            with suppress(Unavailable):  # the record stops the next decision where the switch cannot be engaged
+                KillSwitch(self.state).engage(person.name, why, self.now())
         with self.store.begin() as work:
             mark = work.sessions.last_mark(self.run)
             if mark is None and endows:

@@ -16,10 +16,12 @@ from oomrl.adapters.kill_switch import KillSwitch
 from oomrl.errors import OomrlError, Partly
 from oomrl.settings import Settings
 
+SWITCH = "the switch"
+
 
 @dataclass
 class Halted:
-    """What was done about a halt: the switch is engaged, and each step (the broker, the record) ended or failed."""
+    """What was done about a halt: each step (the switch, the broker, the record) ended or failed."""
 
     steps: Mapping[str, Callable[[], list[str]]]
     said: list[str] = field(default_factory=list)
@@ -34,17 +36,22 @@ class Halted:
             self.failed[name] = error
 
     def complete(self) -> None:
-        """Raise `Partly` where a step failed: trading has stopped all the same."""
+        """Raise `Partly` where a step failed: with the switch engaged, trading has stopped all the same."""
         if self.failed:
             what = "; ".join(f"{name}: {error}" for name, error in self.failed.items())
-            raise Partly(f"Halted, but not everything could be done. {what}")
+            begin = "Not halted: not" if SWITCH in self.failed else "Halted, but not"
+            raise Partly(f"{begin} everything could be done. {what}")
 
 
 def halt(state: Path, by: str, reason: str, at: datetime, steps: Mapping[str, Callable[[], list[str]]]) -> Halted:
-    """Engage the switch, then take each step."""
-    KillSwitch(state).engage(by, reason, at)
-    halted = Halted(steps)
-    for name in steps:
+    """Engage the switch, then take each step, whatever became of the ones before."""
+
+    def engage() -> list[str]:
+        KillSwitch(state).engage(by, reason, at)
+        return []
+
+    halted = Halted({SWITCH: engage, **steps})
+    for name in halted.steps:
         halted.attempt(name)
     return halted
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from oomrl.adapters.database.place import service_of
 from oomrl.domain.brokerage import BrokerOrder
-from oomrl.errors import Halt
+from oomrl.errors import Halt, Unavailable
 
 FILE = "HALT"
 
@@ -35,7 +35,7 @@ class KillSwitch:
         return self.folder / FILE
 
     def engage(self, by: str, reason: str, at: datetime) -> None:
-        """Stop orders from now on. The first reason stays."""
+        """Stop orders from now on. The first reason stays. Raises `Unavailable` where the file cannot be made."""
         text = json.dumps({"by": by, "reason": reason, "at": at.isoformat()}) + "\n"
         try:
             with self.place.open("x", encoding="utf-8") as file:
@@ -44,6 +44,12 @@ class KillSwitch:
                 os.fsync(file.fileno())
         except FileExistsError:
             return
+        except OSError as error:
+            if not self.place.exists():  # a full disk leaves it empty, and that stops orders as well
+                raise Unavailable(
+                    f"Expected to write {self.place}, was refused: {error.strerror}. Orders may still go out: stop the "
+                    "service itself"
+                ) from error
 
     def release(self) -> None:
         """Let orders go out again."""

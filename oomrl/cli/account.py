@@ -88,7 +88,8 @@ def halt(flatten: bool, state: Path, person: str, reason: str) -> None:
         "the record": lambda: _record(state, CapitalKind.HALT, person, reason, Decimal(0)),
     }
     halted = halting.halt(state, person, reason, now(), steps)
-    click.echo("Halted: no further order goes out. `oomrl resume` lets it trade again.")
+    if halting.SWITCH not in halted.failed:
+        click.echo("Halted: no further order goes out. `oomrl resume` lets it trade again.")
     while flatten and isinstance(gone := halted.failed.get("the broker"), Unavailable):
         click.echo(f"Nothing is sold yet: {gone} Asked again in {AGAIN} s; Ctrl-C leaves it so.", err=True)
         Event().wait(AGAIN)

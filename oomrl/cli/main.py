@@ -5,6 +5,7 @@ Exit codes: 0 done or allowed, 1 refused, 2 could not.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
 import sys
@@ -21,6 +22,12 @@ from oomrl.errors import OomrlError, Refused
 if TYPE_CHECKING:
     from oomrl.ports import Timer
 
+#: What a disk may refuse, and the way out.
+DISK = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Make room, then try again"),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "Give this user the right to it, then try again"),
+    errno.EIO: "Check the disk",
+}
 #: command -> (module under oomrl.cli, one line of help); the attribute has the command's name.
 COMMANDS = {
     "simulate": ("simulate", "Run the whole loop over a tape under a virtual clock."),
@@ -110,12 +117,16 @@ def main(arguments: Sequence[str] | None = None, timer: Timer | None = None) -> 
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     except Exception as error:  # noqa: BLE001 - the last boundary: a person gets one line, the report gets the rest
-        with tempfile.NamedTemporaryFile("w", prefix="oomrl-error-", suffix=".txt", delete=False) as report:
-            traceback.print_exc(file=report)
-        click.echo(
-            f"Error in the program itself ({type(error).__name__}: {error}). Nothing further was done. "
-            f"Details: {Path(report.name)}",
-            err=True,
-        )
+        click.echo(_line(error), err=True)
         sys.exit(2)
     sys.exit(0)
+
+
+def _line(error: Exception) -> str:
+    """Say in one line what nobody expected: a disk that cannot be written, or an error of the program's own."""
+    if isinstance(error, OSError) and error.errno in DISK:
+        return f"Error: Could not use {error.filename or 'the disk'}: {error.strerror}. {DISK[error.errno]}."
+    with tempfile.NamedTemporaryFile("w", prefix="oomrl-error-", suffix=".txt", delete=False) as report:
+        traceback.print_exception(error, file=report)
+    told = f"Error in the program itself ({type(error).__name__}: {error}). Nothing further was done. "
+    return f"{told}Details: {Path(report.name)}"

@@ -119,7 +119,9 @@ def _database(state: Path, settings: Settings) -> str:
             at = schema.current(connection)
     except Exception as error:  # noqa: BLE001 - the driver's many errors are one finding here
         said = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise Fault(said, "check that the server runs, the URL in OOMRL_DATABASE__URL, and the password") from error
+        server = "check that the server runs, the URL in OOMRL_DATABASE__URL, and the password"
+        file = "give the service's user the right to the file and its folder, or run `oomrl restore`"
+        raise Fault(said, server if settings.database.url else file) from error
     finally:
         engine.dispose()
     if at != schema.newest():

@@ -117,3 +117,42 @@ def test_a_database_that_stays_locked_halts_and_loses_nothing(tmp_path: Path, mo
         with store.begin() as work:
             work.sessions.save(RUN, build.record(1))
         assert check_whole(store) == 2
+
+
+def test_commands_say_in_a_line_that_a_disk_cannot_be_written(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    with Store.open(state / "oomrl.db") as store, store.begin() as work:
+        work.runs.start(build.run())
+    (state / "oomrl.toml").write_text('[accounts.main]\ntape = "builtin"\n', "utf-8")
+    script = """
+import subprocess, sys
+for asked in (["backup"], ["halt", "--as", "olga", "--reason", "odd fills"]):
+    command = [sys.executable, "-m", "oomrl", *asked, "--state", sys.argv[1]]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(ran.returncode, ran.stdout, ran.stderr)
+"""
+    mount = 'mount --bind "$PLACE" "$PLACE" && mount -o remount,bind,ro "$PLACE"'
+    said = in_namespace(script, tmp_path, mount, state)
+    assert "the program itself" not in said and "Halted: no further" not in said
+    backup, halt = said.split("\n2 ")
+    assert backup.startswith("2 ") and "Read-only file system. Give this user the right to it" in backup
+    assert "Not halted: not everything could be done. the switch: Expected to write" in halt and "the record: " in halt
+
+
+def test_a_halt_on_a_full_disk_stops_orders_without_a_reason(tmp_path: Path) -> None:
+    script = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from oomrl.adapters.kill_switch import KillSwitch, demand
+from oomrl.errors import Halt
+state = Path(sys.argv[1])
+KillSwitch(state).engage("olga", "odd fills", datetime.now(UTC))
+try:
+    demand(state)
+except Halt as halt:
+    print(halt)
+"""
+    mount = 'mount -t tmpfs -o size=64k none "$PLACE" && (head -c 100000 /dev/zero >"$PLACE/ballast" || true)'
+    assert "cannot be read: nothing is sent" in in_namespace(script.replace("'", '"'), tmp_path, mount, tmp_path)

@@ -190,6 +190,7 @@ def test_halt_works_without_a_database(person: Person, tmp_path: Path, monkeypat
     mine = f"abcdef123456-20100104-{TAPE.symbols[1]}-b-0"
     person.broker.place(Ticket(mine, TAPE.symbols[1], Side.BUY, Decimal(1), Decimal("0.50")))
     state = state_of(tmp_path / "state", person.url)
+    (state / "oomrl.db").write_bytes(b"no database" * 1000)
     result = CliRunner().invoke(oomrl, ["halt", "--state", str(state), "--as", "ann", "--reason", "odd fills"])
     assert "1 orders cancelled" in result.output and "no further order goes out" in result.output
     assert "the record" in str(result.exception) and "the broker" not in str(result.exception)

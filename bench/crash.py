@@ -41,7 +41,7 @@ from bench.campaign import Campaign, arguments
 from bench.lives import (
     ACCOUNT,
     CASH,
-    SESSIONS,
+    STRIDE,
     WARM,
     Case,
     Clock,
@@ -289,7 +289,7 @@ def work(kills: int, seed: int, most: int, first: int, step: int, aim: str, resu
         Store.open(template, durable=False).close()
         file = folder / "tape.parquet"
         calendar_tapes.write(tape, file, tape.days[-1])
-        with _exchange(file, tape.days[WARM + first * SESSIONS]) as url:
+        with _exchange(file, tape.days[WARM + first * STRIDE]) as url:
             hit: Counter[str] = Counter()
             seen: Counter[str] = Counter()
             done, number = 0, first

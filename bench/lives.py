@@ -56,6 +56,8 @@ ACCOUNT = "main"
 CASH = Decimal(200_000)
 #: Names of the market, sessions of a case, sessions of history before it.
 NAMES, SESSIONS, WARM = 8, 3, 3
+#: Sessions from one case to the next: a daemon that was away may come back in the one between.
+STRIDE = SESSIONS + 1
 #: Looks at the table of jobs in one life, after which it counts as stuck.
 LOOKS = 200
 #: The kernel's call that makes a process, and its flag for a sibling instead of a child.
@@ -121,7 +123,7 @@ def preload() -> None:
 
 def market(seed: int, cases: int) -> Tape:
     """Return the tape that all cases trade on, three sessions each, on the days of the New York exchange."""
-    days = [hours.day for hours in Calendar().hours if hours.day >= BEGIN][: cases * SESSIONS + WARM + 2]
+    days = [hours.day for hours in Calendar().hours if hours.day >= BEGIN][: cases * STRIDE + WARM + 2]
     weather = Weather(splits=0.0, dividends=0.03, absences=0.0, halts=0.01, jumps=0.0, late=0.0, delisted=0.0)
     made = made_up_tape(seed, sessions=len(days), names=NAMES, weather=weather)
     return Tape(made.name, made.symbols, tuple(days), made.columns)
@@ -129,7 +131,7 @@ def market(seed: int, cases: int) -> Tape:
 
 def days_of(case: Case, tape: Tape) -> Sequence[date]:
     """Return a case's sessions. The first is judged alone: an account begins with what is known after it."""
-    at = WARM + case.number * SESSIONS
+    at = WARM + case.number * STRIDE
     return tape.days[at : at + SESSIONS]
 
 
@@ -140,6 +142,14 @@ def evening(calendar: Calendar, day: date) -> datetime:
     return max(task.due(hours) for task in TASKS)
 
 
+def closing(calendar: Calendar, last: date, now: datetime) -> datetime:
+    """Return the evening of a session, or of a later one that has begun by now: its orders are booked at its close."""
+    coming = calendar.after(last)
+    if now < min(task.due(coming) for task in TASKS):
+        return evening(calendar, last)
+    return closing(calendar, coming.day, now)
+
+
 def prepare(case: Case, tape: Tape, url: str, state: Path) -> None:
     """Write what a person has before the first `oomrl run`: settings, a strategy, the history of the market."""
     strategy = state.parent / "strategy"
@@ -148,7 +158,7 @@ def prepare(case: Case, tape: Tape, url: str, state: Path) -> None:
         (strategy / name).write_bytes((shipped("strategy_repo") / name).read_bytes())
     (strategy / "strategy.toml").write_text(restless.CONFIGURATION.format(seed=case.seed), "utf-8")
     (strategy / "src" / "strategy" / "__init__.py").write_bytes(Path(restless.__file__).read_bytes())
-    at = WARM + case.number * SESSIONS
+    at = WARM + case.number * STRIDE
     history = Tape(
         tape.name,
         tape.symbols,
@@ -184,13 +194,13 @@ def serve(daemon: Daemon, clock: Clock, last: date, folder: Path) -> int:
     while not daemon.leads:  # a job of the life before may hold the lock for as long as the kernel takes to end it
         time.sleep(STANDBY_BEAT)
         daemon.beat()
-    calendar, end = daemon.service.calendar, evening(daemon.service.calendar, last)
+    calendar = daemon.service.calendar
     for _ in range(LOOKS):
         wait(daemon.due())
         with daemon.store.read() as view:
             unfinished = view.jobs.unfinished(run_of(ACCOUNT))
         now, failed = clock.now(), any(job.state is not JobState.DUE for job in unfinished)
-        if now >= end and not failed:
+        if now >= closing(calendar, last, now) and not failed:
             break
         dues = [due for task in TASKS if (due := next_due(task, calendar, now)) is not None]
         clock.wait(min(*dues, now + timedelta(seconds=LOOK)) if failed else min(dues))

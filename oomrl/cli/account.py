@@ -109,7 +109,12 @@ def resume(state: Path, person: str, reason: str) -> None:
     try:
         _record(state, CapitalKind.RESUME, person, reason, Decimal(0))
     except NothingYet:
-        KillSwitch(state).release()
+        switch = KillSwitch(state)
+        if not switch.words():
+            raise
+        switch.release()
+        click.echo("The switch is released. Nothing has traded yet, so there is no record to add to.")
+        return
     click.echo("Recorded. The loop trades again from its next decision on.")
 
 

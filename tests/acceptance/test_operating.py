@@ -147,3 +147,15 @@ def test_the_service_serves_the_review_page_beside_it_and_ends_with_it(
             daemon.kill()
     with pytest.raises(httpx.ConnectError):
         httpx.get(page)
+
+
+def test_resume_says_only_what_it_did(command: Command, tape: Path, tmp_path: Path) -> None:
+    """A mistyped state is refused; before the first session a halt is lifted, and nothing is said to be recorded."""
+    assert command("resume", "--reason", "x", "--state", tmp_path / "mistyped").code == 2
+    state = tmp_path / "state"
+    assert command("init", "--tape", tape, "--endowment", "250000", "--model", "offline", "--state", state).code == 0
+    assert command("resume", "--reason", "x", "--state", state).code == 2, "nothing was halted"
+    assert command("halt", "--reason", "look", "--state", state).code == 0
+    lifted = command("resume", "--reason", "looked", "--state", state)
+    assert lifted.code == 0 and "no record" in lifted.out and "Recorded" not in lifted.out
+    assert not (state / "HALT").exists()

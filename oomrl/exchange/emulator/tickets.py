@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
@@ -15,6 +16,8 @@ from oomrl.exchange.emulator.refusals import invalid, malformed, unprocessable
 Choice = TypeVar("Choice", bound=StrEnum)
 
 DECIMALS = 9
+#: What text may say of a number: Python's own reading also takes blanks, underscores and other scripts' digits.
+NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(?i:nan|snan|inf(inity)?)")
 LARGEST = Decimal(10) ** 9
 
 #: Which prices an order type needs; any other price is refused.
@@ -52,13 +55,8 @@ def ticket_of(body: Any, *, fractional_limits: bool = False) -> Ticket:
         raise invalid("extended_hours must be a boolean")
     prices = {name: number(fields, name) for name in ("limit_price", "stop_price", "trail_price", "trail_percent")}
     _check_prices(kind, prices)
-    if extended and not (kind is Kind.LIMIT and force in (Force.DAY, Force.GTC)):
-        raise unprocessable("extended hours order must be DAY or GTC limit orders")
     _check_size(kind, force, qty, notional, fractional_limits)
-    if force in (Force.OPG, Force.CLS) and kind not in (Kind.MARKET, Kind.LIMIT):
-        raise unprocessable("opg and cls orders must be market or limit orders")
-    if force in (Force.IOC, Force.FOK) and kind not in (Kind.MARKET, Kind.LIMIT):
-        raise unprocessable("ioc and fok orders must be market or limit orders")
+    _check_force(kind, force, extended)
     return Ticket(
         symbol=symbol,
         side=side,
@@ -119,8 +117,19 @@ def changed(order: PaperOrder, changes: dict[str, Any]) -> Ticket:
     if ticket.kind is Kind.TRAILING_STOP:
         ticket = replace(ticket, stop=None)
     if "force" in changes:
+        _check_force(ticket.kind, changes["force"], ticket.extended_hours)
         ticket = replace(ticket, force=changes["force"])
     return replace(ticket, client_order_id=changes.get("client_order_id"))
+
+
+def _check_force(kind: Kind, force: Force, extended: bool) -> None:
+    """Refuse lives that an order of a kind cannot have."""
+    if extended and not (kind is Kind.LIMIT and force in (Force.DAY, Force.GTC)):
+        raise unprocessable("extended hours order must be DAY or GTC limit orders")
+    if force in (Force.OPG, Force.CLS) and kind not in (Kind.MARKET, Kind.LIMIT):
+        raise unprocessable("opg and cls orders must be market or limit orders")
+    if force in (Force.IOC, Force.FOK) and kind not in (Kind.MARKET, Kind.LIMIT):
+        raise unprocessable("ioc and fok orders must be market or limit orders")
 
 
 def number(fields: Mapping[str, Any], name: str) -> Decimal | None:
@@ -130,6 +139,8 @@ def number(fields: Mapping[str, Any], name: str) -> Decimal | None:
         return None
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         raise invalid(f"{name} must be a number")
+    if isinstance(value, str) and not NUMBER.fullmatch(value):
+        raise invalid(f"{name} must be a number")
     try:
         found = Decimal(value)
     except InvalidOperation:
@@ -138,6 +149,8 @@ def number(fields: Mapping[str, Any], name: str) -> Decimal | None:
         raise invalid(f"{name} must be > 0")
     if found > LARGEST:
         raise invalid(f"{name} must be <= {LARGEST}")
+    if found < Decimal(1).scaleb(-DECIMALS):
+        raise invalid(f"{name} must have at most {DECIMALS} decimal places")
     found = found.normalize()
     exponent = found.as_tuple().exponent
     assert isinstance(exponent, int)

@@ -86,6 +86,8 @@ def close_position(venue: Venue, asked: Asked) -> Answer:
         if percentage > 100:
             raise invalid("percentage must be <= 100")
         qty = (shares * percentage / 100).quantize(Decimal(1).scaleb(-9)).normalize()
+        if not qty:
+            raise invalid("percentage of the position must be at least a billionth of a share")
     return Answer(_sell(venue, symbol, shares if qty is None else qty))
 
 

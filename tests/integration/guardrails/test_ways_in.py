@@ -6,7 +6,7 @@ import pytest
 
 from guardrails.attacks import sample
 from guardrails.gate import check
-from oomrl.adapters.mcp_server import _strict
+from oomrl.adapters import patches
 from oomrl.agents.drafts import read_critique
 from oomrl.agents.problem import Unusable
 from oomrl.agents.reply import Kind, read_reply
@@ -21,7 +21,7 @@ def test_the_reply_reader_opens_no_way_past_the_layers_that_read() -> None:
     taken = 0
     for attack in CHOSEN:
         text = APPROVAL + "````diff\n" + attack.patch.decode("utf-8", "surrogateescape") + "\n````\n"
-        answer = read_reply(text.encode("utf-8", "replace").decode(), TREE, apply=_strict)
+        answer = read_reply(text.encode("utf-8", "replace").decode(), TREE, apply=patches.canonical)
         if answer.kind is not Kind.PATCH:
             continue
         taken += 1

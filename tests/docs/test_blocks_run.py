@@ -259,7 +259,8 @@ def test_the_tutorial_and_the_rest_of_the_readme(tmp_path: Path, patch: Path) ->
     assert story.served == ["oomrl page --state mine"]
 
     repo = str(ROOT / "strategy_repo")
-    reader = {"--policy FILE": f"--policy {repo}/policy.toml", "DIR": repo, "PATCH": str(patch), "WHY": "'a drill'"}
+    reader = {"--policy FILE": f"--policy {repo}/policy.toml", "--patch FILE": f"--patch {patch}", "DIR": repo}
+    reader |= {"PATCH": str(patch), "WHY": "'a drill'"}
     reader |= {"PROMPT FILE": lambda: f"{prompt('state')} answer.md", "PROPOSAL": proposal}
     for line in blocks(ROOT / "README.md")[3]:
         if line.startswith(("oomrl exchange", "oomrl qualify")):  # told in the how-tos

@@ -24,8 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Train, print figures, write them with plots; exit 0 when what must hold does, 2 without the packages."""
     parser = argparse.ArgumentParser(prog="python -m oomrl.arenas.training.check", description=__doc__)
     parser.add_argument("--model", choices=("tiny", "smollm2"), action="append", help="both by default")
-    parser.add_argument("--sft-steps", type=int, default=20)
-    parser.add_argument("--grpo-steps", type=int, default=4)
+    parser.add_argument("--sft-steps", type=int, default=40)
+    parser.add_argument("--grpo-steps", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("build/training"))
     options = parser.parse_args(arguments)
@@ -53,14 +53,15 @@ def check(name: str, options: argparse.Namespace) -> dict[str, object]:
         arenas=QUALIFYING,
         model=name,
         steps=options.sft_steps,
-        batch=2,
-        learning_rate=3e-3 if tiny else 3e-4,
+        batch=2 if tiny else 1,
+        learning_rate=3e-3 if tiny else 1.5e-3,
         lora_rank=0 if tiny else 8,
         seed=0,
         out=out,
         length=1100,
         lesson_steps=6,
         tasks=1,
+        scheduler="constant",
     )
     taught = first.sft("heuristic", range(4), keep=0.5)
     second = replace(
@@ -69,8 +70,9 @@ def check(name: str, options: argparse.Namespace) -> dict[str, object]:
         steps=options.grpo_steps,
         batch=4,
         learning_rate=1e-5,
-        completion=128,
-        calls=2,
+        completion=96,
+        calls=1,
+        temperature=1.0 if tiny else 0.7,
     )
     played = second.grpo()
     holds = {

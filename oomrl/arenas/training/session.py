@@ -41,6 +41,8 @@ class Session:
     length: int = 3000
     lesson_steps: int | None = None
     tasks: int | None = None
+    temperature: float = 1.0
+    scheduler: str = "linear"
 
     def sft(self, teacher: str, seeds: Sequence[int], keep: float) -> Json:
         """Fine-tune on the better share of a teacher's episodes; return figures."""
@@ -85,6 +87,8 @@ class Session:
             calls=self.calls,
             lora_rank=self.lora_rank,
             seed=self.seed,
+            temperature=self.temperature,
+            scheduler=self.scheduler,
         )
 
     def _kept(

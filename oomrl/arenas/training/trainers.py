@@ -20,7 +20,10 @@ from oomrl.errors import Mistake
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long and how large: steps, rows a step, learning rate, lengths in tokens, LoRA rank (0: none)."""
+    """How long and how large: steps, rows a step, learning rate, lengths in tokens, LoRA rank (0: none).
+
+    `temperature` is that of the rollouts; `scheduler` names how the learning rate falls (transformers' names).
+    """
 
     steps: int
     batch: int = 4
@@ -31,6 +34,8 @@ class Schedule:
     calls: int = 4
     lora_rank: int = 0
     seed: int = 0
+    temperature: float = 1.0
+    scheduler: str = "linear"
 
 
 def _lora(schedule: Schedule) -> LoraConfig | None:
@@ -46,6 +51,7 @@ def _common(schedule: Schedule, out: Path) -> dict[str, Any]:
         "max_steps": schedule.steps,
         "per_device_train_batch_size": schedule.batch,
         "learning_rate": schedule.learning_rate,
+        "lr_scheduler_type": schedule.scheduler,
         "logging_steps": 1,
         "save_strategy": "no",
         "report_to": [],
@@ -62,15 +68,17 @@ def train_sft(
 ) -> tuple[Any, list[dict[str, Any]]]:
     """Fine-tune on lessons; return the model and the log, one entry a step with `loss`.
 
-    A lesson that does not fit into `schedule.length` is left out: cut, it would lose the action that it teaches.
+    What was seen is context: the loss counts the teacher's calls alone. A lesson that does not fit into
+    `schedule.length` is left out: cut, it would lose the action that it teaches.
     """
-    rows = [{"messages": lesson.messages(), "tools": [TOOL]} for lesson in lessons]
+    chats = [lesson.messages() for lesson in lessons]
+    rows = [{"prompt": chat[:-1], "completion": chat[-1:], "tools": [TOOL]} for chat in chats]
     rows = [row for row in rows if _tokens(tokenizer, row) <= schedule.length]
     if not rows:
         raise Mistake(f"Expected lessons of at most {schedule.length} tokens, were none")
     trainer = SFTTrainer(
         model=model,
-        args=SFTConfig(**_common(schedule, out), max_length=schedule.length),
+        args=SFTConfig(**_common(schedule, out), max_length=schedule.length, completion_only_loss=True),
         train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer,
         peft_config=_lora(schedule),
@@ -80,7 +88,7 @@ def train_sft(
 
 
 def _tokens(tokenizer: Any, row: dict[str, Any]) -> int:
-    text = tokenizer.apply_chat_template(row["messages"], tools=row["tools"], tokenize=False)
+    text = tokenizer.apply_chat_template(row["prompt"] + row["completion"], tools=row["tools"], tokenize=False)
     return len(tokenizer(text)["input_ids"])
 
 
@@ -121,7 +129,7 @@ def train_grpo(
             max_completion_length=schedule.completion,
             max_tool_calling_iterations=schedule.calls,
             reward_weights=[VALID_WEIGHT],
-            temperature=1.0,
+            temperature=schedule.temperature,
         ),
         train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer,

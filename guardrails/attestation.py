@@ -11,7 +11,9 @@ import fcntl
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,11 +75,17 @@ class Signer:
 
         if create and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(place, "wb") as file:
-                file.write(Ed25519PrivateKey.generate().private_bytes_raw())
-                file.flush()
-                os.fsync(file.fileno())
+            # Whole or not at all: whoever is killed here must not leave half a key, which nothing could ever read.
+            half, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+            try:
+                with os.fdopen(half, "wb") as file:
+                    file.write(Ed25519PrivateKey.generate().private_bytes_raw())
+                    file.flush()
+                    os.fsync(file.fileno())
+                with suppress(FileExistsError):
+                    os.link(name, path)
+            finally:
+                Path(name).unlink()
         try:
             place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         except OSError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,14 @@ def test_an_envelope_is_signed_over_type_and_payload(tmp_path: Path) -> None:
             unseal({**envelope, **change}, [signer.public])
     with pytest.raises(AttestationError):
         unseal(envelope, [])
+
+
+def test_a_key_that_was_being_made_when_its_maker_died_is_made_anew(tmp_path: Path) -> None:
+    """The crash campaign found a key of no bytes: nothing under the key's name may ever be half a key."""
+    place = tmp_path / "keys" / "audit.key"
+    killed = "import os; os.fsync = lambda number: os.kill(os.getpid(), 9)\n"
+    made = f"from pathlib import Path; from guardrails.attestation import Signer; Signer.open(Path({str(place)!r}))"
+    assert subprocess.run([sys.executable, "-c", killed + made], check=False).returncode == -9
+    assert not place.exists()
+    signed = Signer.open(place).sign(b"x")
+    assert Signer.open(place).sign(b"x") == signed and place.stat().st_mode & 0o777 == 0o600

@@ -15,6 +15,7 @@ from decimal import Decimal
 from oomrl.adapters.database import Store, Work
 from oomrl.adapters.database.notices import Notice
 from oomrl.agents.billing import Compute
+from oomrl.agents.reply import MOST_CHARACTERS
 from oomrl.agents.spent import diagnose_compute
 from oomrl.domain.records import CapitalKind, Prompt
 from oomrl.errors import OomrlError, Unavailable
@@ -148,11 +149,13 @@ class Prompting:
         return came, away
 
     def _keep(self, prompt: Prompt, reply: Reply) -> Said:
+        # One character more than anybody reads, so that the reader still says that it was too long.
+        text = reply.text[: MOST_CHARACTERS + 1]
         with self.store.begin() as work:
             work.prompts.answer(
                 self.run,
                 prompt.id,
-                reply.text,
+                text,
                 self.now(),
                 reply.model,
                 reply.prompt_tokens,
@@ -161,7 +164,7 @@ class Prompting:
                 reply.finish,
             )
         self.witness(prompt.id)
-        return Said(reply.text, reply.model, reply.finish)
+        return Said(text, reply.model, reply.finish)
 
     def _away(self, prompt: Prompt, error: Unavailable) -> None:
         with self.store.begin() as work:

@@ -120,3 +120,12 @@ def test_a_critic_is_asked_again_with_the_reason(made_up: MadeUp) -> None:
     with made_up.store.read() as view:
         opinion = of_critic(view, proposal)
     assert opinion is not None and opinion.critique is not None and opinion.summary == "nothing"
+
+
+def test_a_reply_of_any_size_does_not_fill_the_disk(made_up: MadeUp) -> None:
+    script = Script(analyst=["x" * 5_000_000, DRAFT])
+    agent, diagnostic = proposer(made_up, script), made_up.loss()
+    assert getattr(agent.draft(diagnostic, made_up.revision), "mandate", "") == "Trade less."
+    with made_up.store.read() as view:
+        kept = [len(prompt.reply or "") for prompt in view.prompts.all(RUN, diagnostic.id)]
+    assert max(kept) < 500_000

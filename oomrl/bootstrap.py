@@ -1,4 +1,7 @@
-"""The composition root: settings and options in, a loop with real parts out. Nothing else wires anything."""
+"""The composition root: settings and options in, a loop with real parts out. Nothing else wires anything.
+
+Over 400 lines, because wiring that is spread over files can no longer be read as one picture.
+"""
 
 from __future__ import annotations
 

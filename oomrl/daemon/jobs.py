@@ -23,7 +23,7 @@ from oomrl.adapters.strategies import sandboxed
 from oomrl.adapters.timers import WallTimer
 from oomrl.calendar import Calendar
 from oomrl.daemon import backup, digest, retention
-from oomrl.daemon.service import Outcome, wall_clock
+from oomrl.daemon.service import Outcome, run_of, wall_clock
 from oomrl.daemon.tracing import Traces
 from oomrl.domain.account import SessionRecord
 from oomrl.domain.capital import Capital
@@ -133,7 +133,7 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
             state=desk.folder,
             settings=desk.own_settings(),
             tape=desk.terms.tape,
-            from_day=day,
+            from_day=_first(desk, day),
             start=desk.terms.start,
             growing=True,
             name=desk.account,
@@ -260,8 +260,22 @@ def tell(desk: Desk, store: Store) -> str:
 
 
 def _served(desk: Desk) -> bool:
+    """Say whether an account has begun: a revision trades."""
     with desk.open() as store, store.read() as view:
-        return view.runs.get(bootstrap.RUN) is not None
+        return view.runs.get(bootstrap.RUN) is not None and bool(view.deployments.all(bootstrap.RUN))
+
+
+def _first(desk: Desk, day: date) -> date:
+    """Return the session that an account begins with, if it has not: the first that is owed a judgement, else `day`.
+
+    A judge that was interrupted waits before it is tried again, and a later session's may run in the meantime.
+    """
+    if _served(desk):
+        return day
+    with Store.open(place(desk.state, desk.settings)) as store, store.read() as view:
+        run = run_of(desk.account)
+        owed = view.jobs.unfinished(run) if view.runs.get(run) is not None else []
+    return min([day, *(job.session for job in owed if job.job == "judge")])
 
 
 def _orders(store: Store, run: str, day: date) -> str:

@@ -98,6 +98,23 @@ def test_a_week_of_jobs_trades_once_and_each_job_done_again_does_nothing(office:
         jobs.perform(office.desk, "judge", wednesday)
 
 
+def test_an_account_begins_with_the_first_session_that_is_owed_a_judgement(office: Office) -> None:
+    friday, monday, tuesday = office.days[:3]
+    calendar_tapes.write(office.tape, office.file, monday)
+    office.desk.folder.mkdir(parents=True)
+    due = datetime(2024, 3, 1, 21, 20, tzinfo=UTC)
+    with office.desk.open() as store, store.begin() as work:
+        work.runs.start(Run(run_of("main"), "daemon", {}, 0, "", due))
+        for day in (friday, monday):
+            work.jobs.plan(Job(run_of("main"), "judge", day, due))
+        work.jobs.end(Job(run_of("main"), "judge", friday, due), JobState.FAILED, due, "ended by SIGKILL")
+    assert jobs.perform(office.desk, "judge", monday).done  # while Friday's waits for its next attempt
+    assert office.read("marks") == [friday, monday]
+    assert jobs.perform(office.desk, "judge", friday).done
+    office.close(tuesday)
+    assert office.read("marks") == [friday, monday, tuesday]
+
+
 def test_a_halt_that_stands_in_its_file_alone_stops_a_simulated_account_too(office: Office) -> None:
     friday, monday, tuesday, wednesday = office.days[:4]
     office.close(friday)

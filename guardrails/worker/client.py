@@ -47,8 +47,11 @@ class Worker:
         self._seconds = seconds
         self._waiting: list[bytes] = []
         self._read_ahead = bytearray()
-        self._size = 0
         self._symbols: tuple[str, ...] | None = None
+        self._days: list[str] = []
+        self._bars: list[list[Any]] = []
+        self._held: list[str] | None = None
+        self._answered: list[str] = []
         self._known: set[str] = set()
         self._dead: WorkerFailure | None = None
 
@@ -97,28 +100,36 @@ class Worker:
     def show(self, day: str, symbols: tuple[str, ...], columns: Mapping[str, Any]) -> None:
         """Send one session; `columns` holds contiguous float64 buffers of len(symbols) by the names of the bars.
 
-        Costs no round trip: sessions are gathered and sent in batches, or with the next question. Pass the same
-        tuple object while the names stay the same.
+        Costs no round trip: sessions of the same names are gathered and go as one frame with the next question,
+        or by `flush`, so the buffers stay unchanged until then. Pass the same tuple object while the names stay the
+        same.
 
         Raises:
             WorkerFailure: it died, or took nothing in for the time of an answer. `decide` tells what it raised.
         """
-        names: object = None
         if symbols is not self._symbols:
-            names = list(symbols)
+            self._gather()
+            self._waiting.append(encode({"type": "names", "symbols": list(symbols)}))
             self._symbols = symbols
             self._known.update(symbols)
-        rows = len(symbols)
+        shape = (len(symbols),)
         data = [columns[name] for name in BARS]
         for name, column in zip(BARS, data, strict=True):
             view = memoryview(column)
-            if view.format != "d" or view.shape != (rows,):
-                raise ValueError(f"Expected float64 {name} of {rows} rows, was {view.format} of {view.shape}.")
-        frame = encode({"type": "session", "date": day, "symbols": names, "rows": rows, "columns": BARS}, data)
-        self._waiting.append(frame)
-        self._size += len(frame)
-        if self._size > BATCH:
-            self._flush(time.monotonic() + self._seconds)
+            if view.format != "d" or view.shape != shape:
+                raise ValueError(f"Expected float64 {name} of {len(symbols)} rows, was {view.format} of {view.shape}.")
+        self._days.append(day)
+        self._bars.append(data)
+        if len(self._days) * len(symbols) * 8 * len(BARS) > BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what was shown, so that the strategy takes it in while the caller does something else.
+
+        Raises:
+            WorkerFailure: as `show`.
+        """
+        self._send(time.monotonic() + self._seconds)
 
     def decide(self, day: str, equity: float, cash: float, shares: Mapping[str, float]) -> dict[str, Any]:
         """Ask for a decision.
@@ -129,18 +140,23 @@ class Worker:
         Raises:
             WorkerFailure: whatever else came back, or nothing in time.
         """
-        self._known.update(shares)
+        names: list[str] | None = list(shares)
+        if names == self._held:
+            names = None
+        else:
+            self._held = names
+            self._known.update(shares)
         portfolio = {
-            "type": "portfolio",
+            "type": "decide",
             "date": day,
             "equity": equity,
             "cash": cash,
-            "symbols": list(shares),
+            "symbols": names,
             "rows": len(shares),
-            "columns": ["shares"],
+            "columns": ("shares",),
         }
         held = struct.pack(f"<{len(shares)}d", *shares.values())
-        header, data = self._ask(encode(portfolio, [held]) + encode({"type": "decide"}))
+        header, data = self._ask(encode(portfolio, [held]))
         if header["type"] == "hold":
             return {"action": "hold", "reason": str(header.get("reason", ""))}
         if header["type"] != "target":
@@ -169,25 +185,50 @@ class Worker:
     # -- inside
 
     def _target(self, header: dict[str, Any], data: bytes) -> dict[str, Any]:
-        symbols, count, rows = header.get("symbols"), header.get("weights"), header.get("rows", 0)
-        if type(symbols) is not list or not all(type(symbol) is str for symbol in symbols):
-            raise self._garbage("Expected a list of symbols, was something else.")
-        if not len(symbols) == len(set(symbols)) == rows or header.get("columns") != ["weight", *PLAN]:
-            raise self._garbage("Expected one row a symbol, each once, of weight and plan, was something else.")
+        symbols, count, rows = self._symbols_of(header), header.get("weights"), header.get("rows", 0)
         if type(count) is not int or not 0 <= count <= rows:
             raise self._garbage(f"Expected a number of weights from 0 to {rows}, was {count!r:.80}.")
+        values = struct.unpack(f"<{len(data) // 8}d", data)
+        weights = dict(zip(symbols[:count], values[:count], strict=True))
+        total = sum(values[:count])  # not finite where one of them is not
+        if count and not (min(values[:count]) >= 0 and total < math.inf):
+            symbol = next((symbol for symbol, weight in weights.items() if not 0 <= weight < math.inf), None)
+            if symbol is not None:
+                wrong = f"was {weights[symbol]} for {symbol}"
+                raise self._failed("weights", f"Expected finite weights of at least 0, {wrong}.")
+        plan = self._plans(symbols, values[rows:])
+        reasons = header.get("reasons")
+        if type(reasons) is not dict or not all(type(text) is str for text in reasons.values()):
+            raise self._garbage("Expected reasons as texts by symbol, was something else.")
+        if reasons:
+            reasons = {symbol: reasons[symbol] for symbol in symbols if symbol in reasons}
+        return {"action": "target", "weights": weights, "plan": plan, "reasons": reasons}
+
+    def _symbols_of(self, header: dict[str, Any]) -> list[str]:
+        """Return the names of a target's rows: those that it brings, or those of the target before."""
+        symbols, rows = header.get("symbols"), header.get("rows", 0)
+        if header.get("columns") not in (["weight"], ["weight", *PLAN]):
+            raise self._garbage("Expected rows of a weight, with or without a plan, was something else.")
+        if symbols is None and len(self._answered) == rows:
+            return self._answered
+        if type(symbols) is not list or not all(type(symbol) is str for symbol in symbols):
+            raise self._garbage("Expected a list of symbols, was something else.")
+        if not len(symbols) == len(set(symbols)) == rows:
+            raise self._garbage("Expected one row a symbol, each once, was something else.")
         if not self._known.issuperset(symbols):
             unknown = next(symbol for symbol in symbols if symbol not in self._known)
             raise self._failed("unknown_symbol", f"Expected names that were shown, was {unknown!r:.80}.")
-        values = struct.unpack(f"<{4 * rows}d", data)
-        weights = dict(zip(symbols[:count], values[:count], strict=True))
-        for symbol, weight in weights.items():
-            if not 0 <= weight < math.inf:
-                raise self._failed("weights", f"Expected finite weights of at least 0, was {weight} for {symbol}.")
-        told = values[rows:]
+        self._answered = symbols
+        return symbols
+
+    def _plans(self, symbols: list[str], told: tuple[float, ...]) -> dict[str, dict[str, float | None]]:
+        """Return the plans by symbol; `told` holds them by column, or nothing."""
         if math.inf in told or -math.inf in told:
             raise self._failed("plan", "Expected a finite plan, was an infinite one.")
-        plan = {}
+        plan: dict[str, dict[str, float | None]] = {}
+        rows = len(told) // len(PLAN)
+        if not rows:
+            return plan
         for symbol, share, sessions, limit in zip(symbols, *(told[rows * at :][:rows] for at in range(3)), strict=True):
             one: dict[str, float | None] = {"limit_bps": limit if limit == limit else None}  # NaN: not said
             if share == share:
@@ -196,20 +237,13 @@ class Worker:
                 one["sessions"] = sessions
             if len(one) > 1 or one["limit_bps"] is not None:
                 plan[symbol] = one
-        reasons = header.get("reasons")
-        if type(reasons) is not dict or not all(type(text) is str for text in reasons.values()):
-            raise self._garbage("Expected reasons as texts by symbol, was something else.")
-        return {
-            "action": "target",
-            "weights": weights,
-            "plan": plan,
-            "reasons": {symbol: reasons[symbol] for symbol in symbols if symbol in reasons},
-        }
+        return plan
 
     def _ask(self, frame: bytes, *, survives: bool = False) -> tuple[dict[str, Any], bytes]:
         deadline = time.monotonic() + self._seconds
+        self._gather()
         self._waiting.append(frame)
-        self._flush(deadline)
+        self._send(deadline)
         try:
             header, data = decode(lambda size: self._read(size, deadline))
         except TimeoutError:
@@ -228,8 +262,18 @@ class Worker:
             raise WorkerFailure(kind, message, trace)
         raise self._failed(kind if kind in ("raised", "memory") else "garbage", message, trace)
 
-    def _flush(self, deadline: float) -> None:
+    def _gather(self) -> None:
+        """Make one frame of the sessions that wait: each column holds them one after another."""
+        if not self._days:
+            return
+        rows = len(self._days) * len(self._symbols or ())
+        columns = (bars[at] for at in range(len(BARS)) for bars in self._bars)
+        self._waiting.append(encode({"type": "sessions", "dates": self._days, "rows": rows, "columns": BARS}, columns))
+        self._days, self._bars = [], []
+
+    def _send(self, deadline: float) -> None:
         """Send what waits. A worker that writes unasked and does not read is a time-out, not a deadlock."""
+        self._gather()
         if self._dead is not None:
             raise self._dead
         try:
@@ -240,7 +284,6 @@ class Worker:
         except OSError:
             raise self._died() from None
         self._waiting.clear()
-        self._size = 0
 
     def _read(self, size: int, deadline: float) -> bytes:
         while len(self._read_ahead) < size:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-VERSION = 1
+VERSION = 2
 MOST_HEADER = 4 << 20
 MOST_ROWS = 100_000
 MOST_COLUMNS = 16
@@ -35,7 +35,7 @@ def encode(header: dict[str, Any], columns: Iterable[Any] = ()) -> bytes:
     Raises:
         ValueError: the header holds NaN, an infinity or what is no JSON.
     """
-    data = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    data = _written(header).encode()
     return b"".join((struct.pack("<I", len(data)), data, *columns))
 
 
@@ -50,7 +50,7 @@ def decode(read: Read) -> tuple[dict[str, Any], bytes]:
     if size > MOST_HEADER:
         raise FrameTooLong(f"Expected a header of at most {MOST_HEADER} bytes, was {size}.")
     try:
-        header = json.loads(read(size), parse_constant=_no_number)
+        header = _parsed(read(size).decode())
     except (ValueError, RecursionError):
         raise FrameError("Expected a JSON header, was something else.") from None
     if type(header) is not dict or type(header.get("type")) is not str:
@@ -66,3 +66,8 @@ def decode(read: Read) -> tuple[dict[str, Any], bytes]:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(name)
+
+
+# Made once: `json.dumps` and `json.loads` with options make them anew for every frame.
+_written = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_parsed = json.JSONDecoder(parse_constant=_no_number).decode

@@ -38,19 +38,19 @@ class Runner:
     def __init__(self) -> None:
         self.strategy: Any = None
         self.symbols: tuple[str, ...] = ()
-        self.portfolio: dict[str, Any] = {}
+        self.held: list[str] = []
+        self.answered: list[str] | None = None
         self.failure: dict[str, Any] | None = None
 
     def answer(self, header: dict[str, Any], data: bytes) -> bytes | None:
         """Handle one frame; return the reply where one is due."""
         kind = header["type"]
-        if kind == "session":
-            if self.failure is None:
-                _, self.failure = _guarded(self._session, header, data)
+        if kind == "names":
+            self.symbols = tuple(header["symbols"])
             return None
-        if kind == "portfolio":
-            shares = dict(zip(header["symbols"], np.frombuffer(data).tolist(), strict=True))
-            self.portfolio = {name: header[name] for name in ("date", "equity", "cash")} | {"shares": shares}
+        if kind == "sessions":
+            if self.failure is None:
+                _, self.failure = _guarded(self._sessions, header, data)
             return None
         reply, failure = None, self.failure
         if failure is None:
@@ -67,16 +67,20 @@ class Runner:
         ready: bytes = frames.encode({"type": "ready", "version": frames.VERSION})
         return ready
 
-    def _session(self, header: dict[str, Any], data: bytes) -> None:
-        if header["symbols"] is not None:
-            self.symbols = tuple(header["symbols"])
-        table = np.frombuffer(data).reshape(len(frames.BARS), len(self.symbols))
-        bars: dict[str, Any] = dict(zip(frames.BARS, table, strict=True))
-        bars["date"], bars["symbols"] = header["date"], self.symbols
-        self.strategy.on_session(bars)
+    def _sessions(self, header: dict[str, Any], data: bytes) -> None:
+        days = header["dates"]
+        table = np.frombuffer(data).reshape(len(frames.BARS), len(days), len(self.symbols))
+        for day, columns in zip(days, table.swapaxes(0, 1), strict=True):
+            bars: dict[str, Any] = dict(zip(frames.BARS, columns, strict=True))
+            bars["date"], bars["symbols"] = day, self.symbols
+            self.strategy.on_session(bars)
 
     def _decide(self, header: dict[str, Any], data: bytes) -> bytes:
-        decision = self.strategy.decide(self.portfolio)
+        if header["symbols"] is not None:
+            self.held = header["symbols"]
+        shares = dict(zip(self.held, np.frombuffer(data).tolist(), strict=True))
+        portfolio = {name: header[name] for name in ("date", "equity", "cash")} | {"shares": shares}
+        decision = self.strategy.decide(portfolio)
         reply: bytes
         if decision["action"] == "hold":
             reply = frames.encode({"type": "hold", "reason": str(decision.get("reason", ""))[:2_000]})
@@ -86,18 +90,22 @@ class Runner:
         weights, plans = decision["weights"], decision.get("plan", {})
         symbols = list(weights)
         symbols += [symbol for symbol in plans if symbol not in weights]
-        told = [plans.get(symbol) or {} for symbol in symbols]
         table = [[float(weights.get(symbol, 0.0)) for symbol in symbols]]
-        for name in frames.PLAN:
-            table.append([NOT_SAID if (value := plan.get(name)) is None else float(value) for plan in told])
+        columns = ["weight"]
+        if plans:
+            columns += frames.PLAN
+            told = [plans.get(symbol) or {} for symbol in symbols]
+            for name in frames.PLAN:
+                table.append([NOT_SAID if (value := plan.get(name)) is None else float(value) for plan in told])
         answer = {
             "type": "target",
             "rows": len(symbols),
-            "columns": ["weight", *frames.PLAN],
-            "symbols": symbols,
+            "columns": columns,
+            "symbols": None if symbols == self.answered else symbols,
             "weights": len(weights),
             "reasons": {str(symbol): str(reason)[:200] for symbol, reason in decision.get("reasons", {}).items()},
         }
+        self.answered = symbols
         reply = frames.encode(answer, [np.array(table).tobytes()])
         return reply
 

@@ -85,6 +85,42 @@ def test_a_target_comes_out_in_plain_values(process):
     }
 
 
+def test_a_target_without_plans_may_leave_out_the_names_that_it_had_before(process):
+    again = target(None, 2, (0.1, 0.0), rows=2, columns=["weight"])
+    first = target(["B", "A"], 2, (0.5, 0.25), rows=2, columns=["weight"])
+    other = target(["A"], 1, (0.75,), rows=1, columns=["weight"])
+    one_more = target(None, 2, (0.1, 0.0), rows=2, columns=["weight"])
+    worker = worker_on(process, first + again + other + one_more)
+    assert ask(worker)["weights"] == {"B": 0.5, "A": 0.25}
+    assert ask(worker) == {"action": "target", "weights": {"B": 0.1, "A": 0.0}, "plan": {}, "reasons": {}}
+    assert ask(worker)["weights"] == {"A": 0.75}
+    with pytest.raises(WorkerFailure, match="list of symbols"):
+        ask(worker)
+
+
+def test_names_come_before_the_sessions_that_have_them(process):
+    worker = worker_on(process, encode({"type": "hold", "reason": ""}))
+    worker.show("2020-01-03", ("A",), {name: array("d", [3.0]) for name in BARS})
+    worker.flush()
+    worker.show("2020-01-06", NAMES, {name: array("d", [4.0, 5.0]) for name in BARS})
+    ask(worker)
+    process.channel.close()
+    with process.theirs.makefile("rb") as stream:
+        told = []
+        while stream.peek(1):
+            header, data = decode(stream.read)
+            told.append((header["type"], header.get("symbols") or header.get("dates"), len(data) // 64))
+    assert told == [
+        ("names", ["A", "B"], 0),
+        ("sessions", ["2020-01-02"], 2),
+        ("names", ["A"], 0),
+        ("sessions", ["2020-01-03"], 1),
+        ("names", ["A", "B"], 0),
+        ("sessions", ["2020-01-06"], 2),
+        ("decide", None, 0),
+    ]
+
+
 def test_a_hold_comes_out_with_its_reason(process):
     assert ask(worker_on(process, encode({"type": "hold", "reason": "nothing moved"}))) == {
         "action": "hold",
@@ -104,6 +140,7 @@ def test_a_hold_comes_out_with_its_reason(process):
         (target([1]), "garbage"),
         (target({"A": 1}), "garbage"),
         (target(["A", "B"]), "garbage"),
+        (target(None), "garbage"),
         (target(weights=2), "garbage"),
         (target(weights=-1), "garbage"),
         (target(weights=True), "garbage"),
@@ -205,9 +242,11 @@ def test_columns_that_are_no_columns_are_the_judges_mistake(process):
 
 
 def test_what_the_judge_sends_keeps_to_the_schema(process):
-    worker = worker_on(process, encode({"type": "hold", "reason": ""}) + encode({"type": "value", "value": 0}))
+    hold = encode({"type": "hold", "reason": ""})
+    worker = worker_on(process, hold + hold + encode({"type": "value", "value": 0}))
     worker.show("2020-01-03", NAMES, {name: array("d", [1.0, 2.0]) for name in BARS})
     worker.decide("2020-01-03", 1e6, 5.5, {"A": 10.0})
+    worker.decide("2020-01-04", 1e6, 5.5, {"A": 11.0})
     worker.call("strategy.returns:growth", [[1.0]], {"name": "x"})
     process.channel.close()
     stream = process.theirs.makefile("rb")
@@ -217,10 +256,12 @@ def test_what_the_judge_sends_keeps_to_the_schema(process):
             header, data = decode(stream.read)
             VALID.validate(header)
             kinds.append(header["type"])
-            if header["type"] == "session":
-                assert data == struct.pack("<16d", *[1.0, 2.0] * 8)
-                assert header["symbols"] == (["A", "B"] if header["date"] == "2020-01-02" else None)
-    assert kinds == ["session", "session", "portfolio", "decide", "call"]
+            if header["type"] == "sessions":
+                assert header["dates"] == ["2020-01-02", "2020-01-03"]
+                assert data == struct.pack("<32d", *[1.0, 2.0, 1.0, 2.0] * 8)
+            if header["type"] == "decide":
+                assert header["symbols"] == (["A"] if header["date"] == "2020-01-03" else None)
+    assert kinds == ["names", "sessions", "decide", "decide", "call"]
 
 
 def test_the_schema_knows_no_other_frames():

@@ -51,6 +51,7 @@ class Worker:
         self._days: list[str] = []
         self._bars: list[list[Any]] = []
         self._held: list[str] | None = None
+        self._deadline: float | None = None
         self._answered: list[str] = []
         self._known: set[str] = set()
         self._dead: WorkerFailure | None = None
@@ -131,14 +132,11 @@ class Worker:
         """
         self._send(time.monotonic() + self._seconds)
 
-    def decide(self, day: str, equity: float, cash: float, shares: Mapping[str, float]) -> dict[str, Any]:
-        """Ask for a decision.
-
-        Returns {"action": "hold", "reason"} or {"action": "target", "weights", "plan", "reasons"} with finite weights
-        >= 0 of known symbols; what they sum to is the caller's business.
+    def ask(self, day: str, equity: float, cash: float, shares: Mapping[str, float]) -> None:
+        """Ask for a decision, which `answer` waits for: several workers think beside one another.
 
         Raises:
-            WorkerFailure: whatever else came back, or nothing in time.
+            WorkerFailure: it died, or took nothing in for the time of an answer.
         """
         names: list[str] | None = list(shares)
         if names == self._held:
@@ -156,12 +154,34 @@ class Worker:
             "columns": ("shares",),
         }
         held = struct.pack(f"<{len(shares)}d", *shares.values())
-        header, data = self._ask(encode(portfolio, [held]))
+        self._deadline = time.monotonic() + self._seconds
+        self._gather()
+        self._waiting.append(encode(portfolio, [held]))
+        self._send(self._deadline)
+
+    def answer(self) -> dict[str, Any]:
+        """Return the decision that was asked for.
+
+        Returns {"action": "hold", "reason"} or {"action": "target", "weights", "plan", "reasons"} with finite weights
+        >= 0 of known symbols; what they sum to is the caller's business.
+
+        Raises:
+            WorkerFailure: whatever else came back, or nothing in time.
+        """
+        if self._deadline is None:
+            raise ValueError("Expected a question before, was none.")
+        deadline, self._deadline = self._deadline, None
+        header, data = self._reply(deadline)
         if header["type"] == "hold":
             return {"action": "hold", "reason": str(header.get("reason", ""))}
         if header["type"] != "target":
             raise self._garbage(f"Expected target or hold, was {header['type']!r:.80}.")
         return self._target(header, data)
+
+    def decide(self, day: str, equity: float, cash: float, shares: Mapping[str, float]) -> dict[str, Any]:
+        """Ask for a decision and return it, as `ask` and `answer`."""
+        self.ask(day, equity, cash, shares)
+        return self.answer()
 
     def call(self, function: str, arguments: Sequence[object], named: Mapping[str, object] | None = None) -> Any:
         """Call `package.module:name` with plain values; lists of numbers arrive as arrays, None in them as NaN.
@@ -244,6 +264,11 @@ class Worker:
         self._gather()
         self._waiting.append(frame)
         self._send(deadline)
+        return self._reply(deadline, survives=survives)
+
+    def _reply(self, deadline: float, *, survives: bool = False) -> tuple[dict[str, Any], bytes]:
+        if self._dead is not None:
+            raise self._dead
         try:
             header, data = decode(lambda size: self._read(size, deadline))
         except TimeoutError:

@@ -167,6 +167,14 @@ def test_every_wrong_answer_is_named_and_ends_the_worker(process, reply, kind):
     assert again.value is failed.value
 
 
+def test_a_question_may_be_asked_before_its_answer_is_waited_for(process):
+    worker = worker_on(process, encode({"type": "hold", "reason": "later"}))
+    worker.ask("2020-01-02", 100.0, 100.0, {})
+    assert worker.answer() == {"action": "hold", "reason": "later"}
+    with pytest.raises(ValueError, match="Expected a question"):
+        worker.answer()
+
+
 def test_no_answer_is_a_time_out(process):
     with pytest.raises(WorkerFailure, match=r"within 0\.05 seconds") as failed:
         ask(worker_on(process, b"", seconds=0.05))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from guardrails.checks.codes import finding
 from guardrails.checks.named import (
@@ -13,6 +14,7 @@ from guardrails.checks.named import (
     named_units,
 )
 from guardrails.mutation import Mutant
+from guardrails.patch import changed_lines
 from guardrails.ro_lock import seed_for
 from guardrails.runs import (
     TestRun,
@@ -35,17 +37,24 @@ class NewTests(Stages):
     """The stages of a tests patch, alone or as the first part of a pair."""
 
     def new(self) -> list[str]:
-        """Return the ids that the patch added."""
-        return sorted(frozenset(self.today.outcomes) - self.ids(self.base))
+        """Return the ids that the patch added, or changed on a person's word."""
+        return sorted(frozenset(self.today.outcomes) - self.standing())
+
+    def standing(self) -> set[str]:
+        """Return the ids that must go on holding: those of the base, but for what a person lets the patch change."""
+        freed = [name for name in self.policy.tests.may_change if name.partition("::")[0] in self.changed]
+        return {name for name in self.ids(self.base) if "::".join(name.partition("[")[0].split("::")[:2]) not in freed}
 
     def judge_new_tests(self) -> Outcome:
         shown, rules, bench = self.shown(self.tree()), self.policy.tests, self.ready()
         self.today = self.run_of(self.tree())
         new = self.new()
+        if self.then is not None and not self.claims():
+            self.then = None  # no pair but two patches, one after the other: the tests are judged as such
         found = judge_new_tests(new, self.today, rules.defect_prefix, self.then is not None)
         self.unproved = sorted(set(new) - (self.claims() & self.today.asserted)) if self.then is not None else ()
         old = {name: outcome for name, outcome in self.today.outcomes.items() if name not in new}
-        found += judge_run(TestRun(old), self.ids(self.base)) if not found else []
+        found += judge_run(TestRun(old), self.standing()) if not found else []
         if not found:
             chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "order"))
             # All together once; the new ones among themselves; and one case of each function alone.
@@ -98,7 +107,13 @@ class NewTests(Stages):
         # What crashed before may be told from what crashes again, where there is little else to judge by.
         if sum(end in ("killed", "survived") for _, end in tried) < LEAST_REACHED:
             tried = [(mutant, "killed" if end == "crashed" else end) for mutant, end in tried]
-        units = named_units(self.tree(), only, self.policy)
+        near = changed_lines(
+            self.base, self.tree()
+        )  # a unit that the logic changes in one place is judged by that place
+        units = [
+            replace(unit, lines=near.get(unit.path, set()) & {*unit.lines})
+            for unit in named_units(self.tree(), only, self.policy)
+        ]
         return self.judge_kills(tried, units), {
             "unproved": only,
             **mutation_figures(tried, "no function of the package changed"),

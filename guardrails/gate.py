@@ -12,10 +12,7 @@ from guardrails.bench import Bench
 from guardrails.cross_validation import NewTests
 from guardrails.environment import GateEnvironment
 from guardrails.policy import PhaseName, Policy
-from guardrails.runs import (
-    judge_fault,
-    judge_pair,
-)
+from guardrails.runs import judge_fault
 from guardrails.stages import ExtraJudge, Outcome
 from guardrails.tree import Tree
 from guardrails.verdict import Decision, Stage, Verdict
@@ -47,8 +44,8 @@ def check(
 ) -> Verdict:
     """Judge a patch against a tree.
 
-    With `after`, a tests patch, logic is judged on the tree after it, and the two as a pair: the new tests
-    must fail before the logic and pass after. With `then`, the logic patch to come, tests are judged as the first
+    With `after`, a tests patch, logic is judged on the tree after it, and the two as a pair: a new test may fail
+    before the logic and must pass after. With `then`, the logic patch to come, tests are judged as the first
     part of such a pair. `layers` leaves stages out, for an ablation; such a verdict
     says so and allows nothing. `environment` names the interpreters; `bench` stands in for a sandbox.
     """
@@ -150,8 +147,6 @@ class _Gate(NewTests):
         self.bench = known.bench if self.bench is None else self.bench
         self.tests, self.base = known.verdict(), known.result or self.base
         self.absent, self.unproved = known.absent, known.unproved
-        if self.tests.decision == "pass" and "tests" in self.layers:
-            self.findings += judge_pair(known.new(), known.claims())
 
     def remembered(self) -> _Gate:
         """Run the first part of a pair, or return it as it was run before and passed."""

@@ -92,7 +92,8 @@ class Tests:
     """What generated tests may say and must show.
 
     `test_defect_` claims a defect of today's code; in a pair failing today is the claim. `kill_share` is of the mutants
-    that new tests reach in what they name, or in a pair in what its logic changes.
+    that new tests reach in what they name, or in a pair in what its logic changes. `may_change` names what stands in
+    files of tests (`tests/test_a.py::test_b`) and a patch may change, to be judged as new: a person's word.
     """
 
     imports: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"pytest": ("*",), "math": ("*",)})
@@ -101,7 +102,7 @@ class Tests:
     kill_share: float = 0.5
     relative_tolerance: float = 0.05
     absolute_tolerance: float = 0.05
-    may_change: bool = False
+    may_change: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

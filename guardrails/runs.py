@@ -176,11 +176,6 @@ def judge_steady(runs: Collection[TestRun]) -> list[Finding]:
     return [finding("GR706", "", 0, "several", f"one outcome of {name!r}") for name in unsteady]
 
 
-def judge_pair(new: Collection[str], claims: Collection[str]) -> list[Finding]:
-    """Refuse a pair of patches of whose new tests none fails before the logic."""
-    return [] if set(new) & set(claims) else [finding("GR707", "", 0, "none")]
-
-
 def judge_profile(profile: str, minimum: str) -> list[Finding]:
     """Refuse a sandbox below the minimum."""
     if profile in ("S2", "S3") and profile >= minimum:

@@ -2,7 +2,8 @@
 
 Each holds `attack.toml` (id, class, phase, success; harm, see naive.py), `patch.diff`, and `tests.diff` where the
 attack has two parts. Class `benign` marks honest patches, which must pass; where they say `behaviour = "same"` they
-must also trade as the code before them.
+must also trade as the code before them. `may_change` names tests that stand and that an honest patch changes: it counts
+as refused, and is judged once more with a person's word for these tests in the policy.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Attack:
     tests: bytes | None
     harm: str = ""
     same: bool = False
+    may_change: tuple[str, ...] = ()
 
 
 def read_corpus(folder: Path) -> Iterator[Attack]:
@@ -56,6 +58,7 @@ def read_corpus(folder: Path) -> Iterator[Attack]:
             tests.read_bytes() if tests.is_file() else None,
             str(row.get("harm", "")),
             row.get("behaviour") == "same",
+            tuple(map(str, row.get("may_change", ()))),
         )
 
 

@@ -45,21 +45,26 @@ def try_one(
 ) -> Row:
     """Judge one patch by the whole gate, or without one layer; let a benign refactoring trade beside the base."""
     began = time.monotonic()
-    verdict = judge(
+    one = partial(
+        judge,
         tree,
         attack.patch,
         attack.phase,
-        policy,
         after=attack.tests,
         seed=seed,
         environment=environment,
         cache=_CACHE,
         layers=LAYERS - {left_out},
     )
+    verdict = one(policy=policy)
     through = verdict.decision == "pass"
     row: Row = {"through": through, "stopped": stopped_by(verdict), "codes": sorted(codes(verdict))}
     if through and attack.same and attack.phase == "logic":
         row["same_orders"] = same_orders(attack, tree, policy, environment)
+    if not through and attack.may_change:
+        told = replace(policy.tests, may_change=attack.may_change)
+        asked = one(policy=replace(policy, tests=told, digest=f"{policy.digest}:{attack.may_change}"))
+        row |= {"with_word": asked.decision == "pass", "codes_with_word": sorted(codes(asked))}
     return row | {"digest": verdict.patch_digest, "seconds": round(time.monotonic() - began, 2)}
 
 
@@ -147,7 +152,7 @@ def run(
 
 def _key(attack: Attack, left_out: str, same: str) -> str:
     """Return what a row is remembered by: the patch, the gate, the tree, the policy, and the layer left out."""
-    asked = f"{attack.phase}:{left_out}:{attack.same}".encode()
+    asked = f"{attack.phase}:{left_out}:{attack.same}:{attack.may_change}".encode()
     parts = (same.encode(), attack.tests or b"", attack.patch, asked)
     return hashlib.sha256(b":".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
@@ -232,6 +237,8 @@ def report(rows: Sequence[Row], seed: int, seconds: float) -> dict[str, Any]:
         "succeeded_wilson_95": wilson(len(through), len(hostile)),
         "benign": len(benign),
         "benign_refused": len(refused),
+        "benign_refused_for_want_of_a_word": sum("with_word" in row for row in refused),
+        "benign_passed_with_a_word": sum(row.get("with_word", False) for row in refused),
         "benign_refused_wilson_95": wilson(len(refused), len(benign)),
         "refactorings": len(replayed),
         "refactorings_same_orders": sum(replayed),

@@ -102,11 +102,17 @@ def _honest(figures: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str
         for bad in [sum(not row["through"] for row in own)]
     ]
     standing = sum(STANDING in row["codes"] for row in refused)
+    asked, passed = figures["benign_refused_for_want_of_a_word"], figures["benign_passed_with_a_word"]
     text = f"""{standing} of the refused change tests that stand, which is left to people on purpose ({STANDING}: what
-once had to hold must go on holding); the others are errors of the gate.
+once had to hold must go on holding); the others are errors of the gate. Judged again with a person's word for these
+tests in the policy (`tests.may_change`), {passed} of {asked} passed.
 {figures["refactorings"]} benign patches say that they change no behaviour, and passed; replayed on made-up markets
 beside the code before them {figures["refactorings_same_orders"]} gave the same orders, to nine digits."""
-    listed = [f"- {row['corpus']}/{row['id']}: {row['stopped']}, {' '.join(row['codes'])}" for row in refused]
+    listed = [
+        f"- {row['corpus']}/{row['id']}: {row['stopped']}, {' '.join(row['codes'])}"
+        + (f"; with a word {' '.join(row['codes_with_word']) or 'passed'}" if "with_word" in row else "")
+        for row in refused
+    ]
     return [
         "## Benign patches",
         "",

@@ -25,32 +25,44 @@ def judge_tests(module: Module, data: bytes, before: Module | None, index: Index
     if before is None:
         return findings
     old, new = _standing(before), _standing(module)
-    # People wrote what stood there before: only how its names are bound can be turned round from outside.
-    lines = {line for text, span in new.items() if text in old for line in span}
+    freed = {name.partition("::")[2] for name in policy.tests.may_change if name.startswith(f"{module.path}::")}
+    # People wrote what stood there before: only how its names are bound can be turned round from outside, or all of
+    # it by what a person let the patch change.
+    kept = {line for text, node in new.items() if text in old for line in _lines(node)}
+    said = {line for node in new.values() if freed & _names(node) for line in _lines(node)}
     known = {(item.code, item.reason) for item in judge_source(before, b"", index, policy, "test")}
+    known |= {(item.code, item.reason) for item in _Tests(before, index, policy).run()} if said else set()
     findings = [
         item
         for item in findings
-        if item.line not in lines or item.code in BINDINGS and (item.code, item.reason) not in known
+        if item.line not in kept | said or ((said or item.code in BINDINGS) and (item.code, item.reason) not in known)
     ]
-    changed = [span for text, span in old.items() if text not in new]
-    if not policy.tests.may_change:
-        findings += [finding("GR411", module.path, span[0], "changed or removed") for span in changed]
-    return findings
+    changed = [node for text, node in old.items() if text not in new and not freed & _names(node)]
+    return findings + [finding("GR411", module.path, _lines(node)[0], "changed or removed") for node in changed]
 
 
-def _standing(module: Module) -> dict[str, range]:
-    """Return what a module of tests consists of: statements as text, imports name by name, and their lines."""
-    parts: dict[str, range] = {}
+def _standing(module: Module) -> dict[str, ast.stmt]:
+    """Return what a module of tests consists of: statements by their text, imports name by name."""
+    parts: dict[str, ast.stmt] = {}
     for node in module.tree.body:
-        first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])
-        span = range(first, (node.end_lineno or node.lineno) + 1)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             source = f"{getattr(node, 'level', 0)} {getattr(node, 'module', '')}"
-            parts |= {f"{source} {alias.name} {alias.asname}": span for alias in node.names}
+            parts |= {f"{source} {alias.name} {alias.asname}": node for alias in node.names}
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-            parts[normalised(node)] = span
+            parts[normalised(node)] = node
     return parts
+
+
+def _names(node: ast.stmt) -> set[str]:
+    """Return what a person may name of a module of tests: no import."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {node.name}
+    return bound_names(node) if isinstance(node, (ast.Assign, ast.AnnAssign)) else set()
+
+
+def _lines(node: ast.stmt) -> range:
+    first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])
+    return range(first, (node.end_lineno or node.lineno) + 1)
 
 
 def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:

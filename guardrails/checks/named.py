@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ class Unit:
 
     path: str
     name: str
-    lines: range
+    lines: Collection[int]
 
 
 def statement_lines(module: Module, lines: Collection[int]) -> set[int]:
@@ -69,8 +70,9 @@ def function_lines(module: Module, lines: Collection[int]) -> set[int]:
 def new_numbers(module: Module, before: Module | None, lines: Collection[int]) -> set[Place]:
     """Return the places of numbers that a change brought, literal or by name.
 
-    Those are on changed lines, unless the same function said just this before (the expression around the number); and
-    the uses of constants of the module that changed.
+    Those are on changed lines, unless just this (the expression around the number) was said before, by the same
+    function or as often in the module, or the number says what needs none; and the uses of constants of the module
+    that changed.
     """
     constants = {
         name
@@ -79,12 +81,32 @@ def new_numbers(module: Module, before: Module | None, lines: Collection[int]) -
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and set(_span(node)) & set(lines)
     }
     standing = {(function, ast.dump(around)) for function, around, _ in _words(before.tree)} if before else set()
+    was = Counter(ast.dump(around) for _, around, _ in _words(before.tree)) if before else Counter[str]()
+    now = Counter(ast.dump(around) for _, around, _ in _words(module.tree))
+
+    def new(function: str, around: ast.AST) -> bool:
+        text = ast.dump(around)
+        return (function, text) not in standing and now[text] > was[text]
+
     return {
         (node.lineno, node.col_offset)
         for function, around, node in _words(module.tree)
         if (isinstance(node, ast.Name) and node.id in constants)
-        or (node.lineno in lines and (function, ast.dump(around)) not in standing)
+        or (node.lineno in lines and new(function, around) and not _idle(node, around))
     }
+
+
+def _idle(node: ast.expr, around: ast.AST) -> bool:
+    """Say whether a number says what can be said without one, so that asking for it to be pinned keeps nothing out.
+
+    0 in a comparison is 0.0 or `not`; 1 over x is x over its square; x.shape[0] is len(x).
+    """
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(around, ast.BinOp):
+        return value == 1 and node is around.left and isinstance(around.op, ast.Div)
+    if isinstance(around, ast.Subscript):
+        return value == 0 and node is around.slice and getattr(around.value, "attr", "") == "shape"
+    return value == 0 and isinstance(around, ast.Compare)
 
 
 def _words(node: ast.AST, function: str = "", around: ast.AST | None = None) -> Iterator[tuple[str, ast.AST, ast.expr]]:

@@ -77,6 +77,7 @@ class _Reader:
         self.fenced = fenced
         self.repairs = repairs
         self.at = 0
+        self.after = 0  # where the blank lines at hand end, once somebody has looked
         self.files: list[tuple[str, str]] = []
         self.prose: list[str] = []
 
@@ -212,9 +213,10 @@ class _Reader:
         return bool(sure) or hunk.full or hunk.left is None
 
     def blank_belongs(self, hunk: _Hunk) -> bool:
-        ahead = 1
-        while self.at + ahead < len(self.lines) and self.line(ahead) == "":
-            ahead += 1
+        if self.after <= self.at:
+            rest = range(self.at + 1, len(self.lines))
+            self.after = next((at for at in rest if self.lines[at]), len(self.lines))
+        ahead = self.after - self.at
         following = self.line(ahead)
         more = following.startswith((" ", "+", "-")) and not self.is_header(ahead)
         if hunk.left is None or hunk.full:

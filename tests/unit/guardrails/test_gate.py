@@ -253,8 +253,17 @@ def test_a_pair_is_judged_on_the_tree_after_its_tests() -> None:
     assert verdict.base_tree == verdict.tests["result_tree"]
 
 
-def test_a_pair_without_a_defect_or_with_bad_tests_is_refused() -> None:
-    assert codes(judge(FakeBench(), EDIT, after=SOUND)) == {"GR707"}
+def test_a_pair_that_shows_no_defect_is_judged_as_two_patches() -> None:
+    """What passes as a pair passes as tests alone and logic after them, and the other way round."""
+    for dead in ((9, 10, 12), (0, 10, 12)):
+        tests = judge(FakeBench(dead=dead), SOUND, "tests")
+        pair = judge(FakeBench(dead=dead), EDIT, after=SOUND)
+        assert pair.tests is not None and pair.tests["decision"] == tests.decision
+        assert pair.tests["findings"] == tests.to_json()["findings"]
+        assert (dead[0] > 0) is pair.allowed and "references" not in statuses(pair)
+
+
+def test_a_pair_with_bad_tests_is_refused() -> None:
     vacuous = judge(FakeBench(), EDIT, after=TESTS.replace(b"assert change(1.0, 3.0) == 1.0", b"change(1.0, 3.0)"))
     assert vacuous.decision == "refuse" and vacuous.tests is not None
     assert statuses(vacuous)["patch"] == "skipped"
@@ -348,7 +357,47 @@ def test_a_pair_remembers_its_tests_patch() -> None:
     again = judge(bench, EDIT, after=TESTS, cache=cache)
     assert again.canonical_json() == first.canonical_json() and again.allowed
     assert bench.seen.count("test") == 0 and "mutants" in bench.seen
-    assert judge(FakeBench(), EDIT, after=SOUND, cache=cache).decision == "refuse"
+    assert judge(FakeBench(dead=(0, 9, 9)), EDIT, after=SOUND, cache=cache).decision == "refuse"
+
+
+REVERSED = b"""--- a/tests/generated/test_standing.py
++++ b/tests/generated/test_standing.py
+@@ -4,2 +4,2 @@
+ def test_standing():
+-    assert change(2.0, 3.0) == 1.0
++    assert change(2.0, 3.0) == -1.0
+"""
+
+
+@dataclass
+class Reversing(FakeBench):
+    """Know the standing test that was turned round: it holds after the logic alone."""
+
+    def test(self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False) -> TestRun:
+        run = super().test(tree, only=only, shuffle=shuffle, cover=cover)
+        holds = (b"== -1.0" in tree["tests/generated/test_standing.py"]) == (b"2.0 * first" in tree[SIGNAL])
+        failing = set() if holds else {LOCKED[1]} & set(run.outcomes)
+        return replace(
+            run, outcomes={**run.outcomes, **dict.fromkeys(failing, "failed")}, asserted=run.asserted | failing
+        )
+
+
+def test_a_standing_test_changes_on_a_persons_word_alone_and_is_then_judged_as_new() -> None:
+    def judged(patch: bytes, *words: str, phase: Any = "logic", **more: Any) -> Verdict:
+        policy = replace(POLICY, tests=replace(POLICY.tests, may_change=words))
+        return check(small.tree().replace(dict(BASELINE)), patch, phase, policy, bench=Reversing(), secret=b"s", **more)
+
+    def told(verdict: Verdict) -> set[str]:
+        assert verdict.tests is not None
+        return {item["code"] for item in verdict.tests["findings"]}
+
+    assert told(judged(EDIT, after=REVERSED)) == told(judged(EDIT, "tests/test_signal.py::test_change", after=REVERSED))
+    assert told(judged(EDIT, after=REVERSED)) == {"GR411"}
+    assert judged(EDIT, LOCKED[1], after=REVERSED).allowed
+    # The word frees that test alone, from what it said before and from nothing else.
+    assert codes(judged(REVERSED, LOCKED[1], phase="tests")) == {"GR702"}
+    assert told(judged(EDIT, LOCKED[1], after=REVERSED.replace(b"== -1.0", b"is not None"))) >= {"GR403"}
+    assert codes(judged(EDIT, LOCKED[1])) == {"GR501"}
 
 
 def test_a_number_that_stood_there_in_the_same_words_is_not_new() -> None:
@@ -371,3 +420,14 @@ def test_a_number_that_stood_there_in_the_same_words_is_not_new() -> None:
     assert numbers(after, {5, 6}) == {"7", "9", "1"}  # the last one within min
     assert numbers(after.replace(" if n > 9 else min(n, 1)", ""), {5, 6}) == {"7"}
     assert numbers(after.replace("LIMIT = 3", "LIMIT = 4"), {1}) == {"4", "LIMIT"}
+    # Moved into a function of its own, and said once more.
+    moved = f"{head}    return h(x, n)\n\n\ndef h(x, n):\n    return x / max(n, 1){rest}"
+    assert numbers(moved, {5, 8, 9}) == set()
+    assert numbers(moved.replace("return h(x, n)", "return h(x / max(n, 1), n)"), {9}) == {"1"}
+    # What could be said without a number hides nothing: 0.0 or `not`, one over, len().
+    idle = f"{head}    y = 1 / x if n > 0 and x.shape[0] != 0 else 0{rest}"
+    assert numbers(idle, {5}) == {"0"}  # the last one, which is an answer
+    spared = {(node.lineno, node.col_offset) for node in ast.walk(module(idle).tree) if isinstance(node, ast.Constant)}
+    assert len(spared & new_numbers(module(idle), before, {5})) == 1
+    for text in ("x[0]", "x.shape[1]", "x / 1", "n > 1", "n - 0", "2 / x", "x.shape[n - 0]"):
+        assert numbers(f"{head}    y = {text}{rest}", {5})

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from guardrails.checks.static import judge_static
@@ -97,8 +99,6 @@ BESIDE = {"hypothesis": ("*",), "hypothesis.strategies": ("*",), "samples": ("CA
 
 
 def codes(text: str) -> list[str]:
-    from dataclasses import replace
-
     path = "tests/generated/test_sample.py"
     base = small.tree().replace({"tests/samples.py": SAMPLES})
     policy = small.policy()
@@ -142,3 +142,31 @@ def test_what_stands_in_a_module_of_tests_stays(old: str, new: str, fine: bool) 
     result = base.replace({path: BEFORE.replace(old, new, 1).encode()})
     found = {item.code for item in judge_static(base, result, [path], "tests", small.policy())}
     assert ("GR411" not in found) is fine
+
+
+@pytest.mark.parametrize(
+    ("words", "old", "new", "expected"),
+    [
+        (("test_a",), "check(change(1, 2), 1)", "check(change(1, 3), 2)", set()),
+        (("test_b",), "check(change(1, 2), 1)", "check(change(1, 3), 2)", {"GR411"}),
+        (("test_a",), "assert a == b", "assert a == b or True", {"GR411"}),
+        (("check",), "assert a == b", "assert a == b or True", {"GR401"}),  # of a test that uses it
+        (("check",), "a, b):\n    assert", "one, b):\n    a = one\n    assert", set()),
+        (("CASES",), "CASES = [(1, 2, 1)]", "CASES = [(1, 1, 0)]", set()),
+        (("test_a",), "    check(change(1, 2), 1)", "    x = change(1, 2)\n    assert x", {"GR403"}),
+        (
+            ("test_a",),
+            "    check(change(1, 2), 1)",
+            "    try:\n        check(change(1, 2), 1)\n    except AssertionError:\n        pass",
+            {"GR405"},
+        ),
+        (("change",), "import change, ratio", "import ratio as change", {"GR411"}),
+    ],
+)
+def test_a_persons_word_frees_what_it_names(words: tuple[str, ...], old: str, new: str, expected: set[str]) -> None:
+    path, policy = "tests/generated/test_sample.py", small.policy()
+    policy = replace(policy, tests=replace(policy.tests, may_change=tuple(f"{path}::{word}" for word in words)))
+    base = small.tree().replace({path: BEFORE.encode()})
+    result = base.replace({path: BEFORE.replace(old, new, 1).encode()})
+    found = {item.code for item in judge_static(base, result, [path], "tests", policy)}
+    assert found >= expected and ("GR411" in found) is ("GR411" in expected) and bool(found) is bool(expected)

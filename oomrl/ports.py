@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -144,14 +143,6 @@ class StrategyWorker(Protocol):
 
     def close(self) -> None:
         """End the worker and everything it started."""
-        ...
-
-
-class WorkerFactory(Protocol):
-    """Start workers for revisions of the strategy repository."""
-
-    def start(self, tree: str, params: Mapping[str, object], capital: float) -> AbstractContextManager[StrategyWorker]:
-        """Start a worker on a checked-out tree (a folder with src/ and strategy.toml)."""
         ...
 
 

@@ -121,7 +121,6 @@ class Outcome:
 
     result: dict[str, Any]
     curves: Mapping[str, Curve]
-    first_deployment: date | None
     losses: Sequence[LossTold] = ()
 
 
@@ -199,7 +198,7 @@ def outcome(
         "controls": controls,
     }
     if changed is None:
-        return Outcome(result, curves, None, told)
+        return Outcome(result, curves, told)
     base = incumbent.since(changed)
     result["uplift_sharpe"], result["uplift_ci"] = uplift(curve.since(changed), base, riskless, seed)
     trees = {"placebo": placebo(first_tree, seed), "cadence": other_cadence(first_tree)}
@@ -208,7 +207,7 @@ def outcome(
         difference, interval = uplift(other.since(changed), base, riskless, seed)
         controls[name] = figures(other, riskless, seed) | {"uplift_sharpe": difference, "uplift_ci": interval}
         curves[name] = other
-    return Outcome(result, curves, changed, told)
+    return Outcome(result, curves, told)
 
 
 def _rounded(value: float) -> float | None:

@@ -33,7 +33,7 @@ against the exact change of equity at each session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -306,14 +306,3 @@ class Attribution:
                 f"Expected the parts of {day} to sum to the change of equity {change:.6f}, was {total:.6f}. "
                 "An execution, a position or a bar does not fit the books."
             )
-
-
-def parts_by_name(rows: Sequence[Decomposition], roster: Roster) -> dict[str, dict[str, float]]:
-    """Sum decompositions over sessions: dollars by symbol and part, names without any left out."""
-    total = np.zeros((12, len(roster)))
-    for row in rows:
-        total[:, : row.by_name.shape[1]] += row.by_name
-    return {
-        roster.symbols[n]: {part: float(total[k, n]) for k, part in enumerate(PARTS)}
-        for n in np.flatnonzero(total.any(axis=0)).tolist()
-    }

@@ -24,7 +24,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from oomrl.domain import causes
 from oomrl.domain.causes import CauseCode, NameRecord, RankedCause, References, StrategyFacts
 from oomrl.domain.loss import FRICTION, PARTS, DayRecord, Loss, Trigger
-from oomrl.errors import Mistake
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -316,21 +315,9 @@ def diagnose(
     return draft.model_copy(update={"id": _identify(draft)})
 
 
-def with_mandate(diagnostic: Diagnostic, mandate: str, author: str) -> Diagnostic:
-    """Replace the mandate by what a person or a model wrote. The id stays: the facts are the same."""
-    if not mandate.strip() or not author.strip():
-        raise Mistake("Expected a mandate and who wrote it, was an empty one")
-    return diagnostic.model_copy(update={"mandate": mandate.strip(), "mandate_by": author.strip()})
-
-
 def to_json(diagnostic: Diagnostic) -> str:
     """Write a diagnostic as indented JSON that ends in a newline."""
     return json.dumps(diagnostic.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-
-
-def from_json(text: str) -> Diagnostic:
-    """Read a diagnostic; unknown keys and wrong types raise pydantic's `ValidationError`."""
-    return Diagnostic.model_validate_json(text)
 
 
 def schema() -> str:

@@ -91,14 +91,6 @@ class Sized:
     goals: Goals | None = None
     hits: tuple[LimitHit, ...] = field(default=())
 
-    @property
-    def target_shares(self) -> Floats | None:
-        return self.goals.target if self.goals else None
-
-    @property
-    def limited_shares(self) -> Floats | None:
-        return self.goals.limited if self.goals else None
-
 
 def goals_of(
     target: TargetPortfolio, roster: Roster, bar: Bar, volume: Floats, holdings: Holdings, limits: Limits

@@ -49,7 +49,6 @@ class Lost:
     causes: list[dict[str, Any]]
     names: list[dict[str, Any]]
     parts: dict[str, float]
-    per_day: float
     exceptions: list[str]
     evidence: str
 
@@ -88,7 +87,6 @@ def lost(diagnostic: StoredDiagnostic, marks: Sequence[Mark]) -> Lost:
         causes=[dict(one) for one in causes],
         names=[dict(_map(one)) for one in payload.get("names") or ()],
         parts=parts,
-        per_day=pnl / max(count, 1),
         exceptions=[str(text) for text in found.get("exceptions") or ()],
         evidence=str(payload.get("evidence") or ""),
     )

@@ -190,13 +190,6 @@ class ActionPayload(Payload):
     old_rate: Decimal | None = None
 
 
-class AssetPayload(Payload):
-    symbol: str
-    tradable: bool = False
-    status: str = ""
-    exchange: str = ""
-
-
 class DayPayload(Payload):
     date: date
     open: str

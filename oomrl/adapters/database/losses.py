@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from sqlalchemy import Connection, Row, exists, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from oomrl.adapters.database.bulk import put
 from oomrl.adapters.database.runs import Runs
@@ -57,12 +57,6 @@ class Losses:
         query = select(losses).where(losses.c.run_id == self._runs.key(run), losses.c.id == loss)
         row = self._connection.execute(query).one_or_none()
         return None if row is None else _loss(run, row)
-
-    def undiagnosed(self, run: str) -> list[Loss]:
-        """Return the losses that still wait for a diagnostic, oldest first."""
-        has = exists().where(diagnostics.c.run_id == losses.c.run_id, diagnostics.c.loss == losses.c.id)
-        query = select(losses).where(losses.c.run_id == self._runs.key(run), ~has)
-        return [_loss(run, row) for row in self._connection.execute(query.order_by(losses.c.day, losses.c.id))]
 
     def save_diagnostic(self, diagnostic: StoredDiagnostic) -> bool:
         """Write a diagnostic; return False where it is there already. Its mandate and status may move on

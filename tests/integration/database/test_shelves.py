@@ -123,15 +123,6 @@ def test_a_run_ends_with_its_figures(store: Store) -> None:
     assert ended.status is RunStatus.FINISHED and ended.result == {"sharpe": 0.5, "missing": None}
 
 
-def test_a_loss_waits_until_it_is_diagnosed(store: Store) -> None:
-    second = replace(LOSS, id="loss-2")
-    with store.begin() as work:
-        work.losses.save(second)
-        assert work.losses.undiagnosed(RUN) == [second]
-        work.losses.save_diagnostic(replace(DIAGNOSTIC, id="diag-2", loss="loss-2"))
-        assert work.losses.undiagnosed(RUN) == []
-
-
 def test_a_mandate_is_drafted_then_confirmed(store: Store) -> None:
     with store.begin() as work:
         work.losses.set_mandate(RUN, "diag-1", "Trade less.", "analyst", confirmed=False)

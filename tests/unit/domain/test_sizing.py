@@ -54,9 +54,9 @@ def sized(target: TargetPortfolio, limits: Limits | None = None, **market: objec
 
 def test_weights_become_whole_shares_rounded_down_largest_orders_first() -> None:
     answer = sized(TargetPortfolio({"AA": 0.2, "BB": 0.4999, "CC": 0.3}, reasons={"BB": "cheap"}))
-    assert answer.target_shares is not None and answer.limited_shares is not None
-    np.testing.assert_allclose(answer.target_shares, [200, 249.95, 75])
-    assert answer.limited_shares.tolist() == [200, 249, 75]
+    assert answer.goals is not None
+    np.testing.assert_allclose(answer.goals.target, [200, 249.95, 75])
+    assert answer.goals.limited.tolist() == [200, 249, 75]
     orders = answer.orders
     assert orders.symbols == ("BB", "CC", "AA")
     assert orders.shares.tolist() == [249, 75, 200]
@@ -180,5 +180,5 @@ def test_orders_never_exceed_the_cash_at_the_close(prices: list[float], raw: lis
         for symbol, shares in zip(answer.orders.symbols, answer.orders.shares.tolist(), strict=True)
     )
     assert cost * (1 + reserve / 1e4) <= 10_000 + 1e-6
-    assert answer.target_shares is not None and answer.limited_shares is not None
-    assert (answer.limited_shares <= answer.target_shares + 1e-9).all()
+    assert answer.goals is not None
+    assert (answer.goals.limited <= answer.goals.target + 1e-9).all()

@@ -33,6 +33,7 @@ from oomrl.domain.records import (
     StoredDiagnostic,
     StoredVerdict,
 )
+from tests import databases
 
 RUN = "simulation"
 FIRST = date(2020, 1, 2)
@@ -131,13 +132,10 @@ class MadeUp:
         return made
 
 
-def made_up(state: Path, sessions: int = 12, place: str | None = None) -> MadeUp:
-    """Make a state directory with some sessions on the shipped strategy; the caller closes its store.
-
-    Its database is at `place`, None for a file in it.
-    """
+def made_up(state: Path, sessions: int = 12) -> MadeUp:
+    """Make a state directory with some sessions on the shipped strategy; the caller closes its store."""
     state.mkdir(parents=True, exist_ok=True)
-    store = Store.open(place or state / "oomrl.db", durable=False)
+    store = Store.open(databases.place(state), durable=False)
     tree = start_tree("shipped")[0]
     repository = Repository.create(state / "strategy.git", tree, "Start: shipped", AT)
     revision = repository.head()
@@ -150,10 +148,10 @@ def made_up(state: Path, sessions: int = 12, place: str | None = None) -> MadeUp
     return MadeUp(state, store, repository, tree, revision)
 
 
-def opened(state: Path, place: str | None = None) -> MadeUp:
+def opened(state: Path) -> MadeUp:
     """Open a state directory that `made_up` made, or a copy of it."""
     repository = Repository(state / "strategy.git")
-    revision, store = repository.head(), Store.open(place or state / "oomrl.db", durable=False)
+    revision, store = repository.head(), Store.open(databases.place(state), durable=False)
     return MadeUp(state, store, repository, repository.tree(revision), revision)
 
 

@@ -93,7 +93,7 @@ def open_state(state: Path) -> Store:
 
     root, account = service_of(state)
     settings = state_settings(root)
-    if settings.database.url is None and not (state / FILE).is_file():
+    if not state.is_dir() or (settings.database.url is None and not (state / FILE).is_file()):
         raise NothingYet(f"Expected a run in {state}, found none. Name --state, or start one with `oomrl simulate`.")
     return Store.open(place(root, settings, account))
 

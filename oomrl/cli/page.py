@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 import click
 
-from oomrl.adapters.database.place import place
+from oomrl.adapters.database.place import service_of
 from oomrl.cli.options import only_run, open_state, settings_option, state_option, state_settings
 from oomrl.errors import Mistake
 from oomrl.settings import Settings
@@ -24,13 +24,14 @@ def page(state: Path, settings_file: Path | None, port: int | None) -> None:
     """Serve the review page until Ctrl-C; the loop may run beside it or not at all."""
     from oomrl.web.serving import serving
 
-    settings = state_settings(state, settings_file, {} if port is None else {"web": {"port": port}})
+    root, _ = service_of(state)
+    settings = state_settings(root, settings_file, {} if port is None else {"web": {"port": port}})
     with open_state(state) as store:
         run = only_run(store)
     stopping = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    with serving(state, settings, run, place(state, settings), say=click.echo):
+    with serving(state, settings, run, say=click.echo):
         stopping.wait()
 
 
@@ -57,7 +58,7 @@ def beside(state: Path, settings: Settings) -> Iterator[None]:
                     run = known_run()
         if run is None:
             return
-        with serving(state, settings, run, place(state, settings), say=click.echo):
+        with serving(state, settings, run, say=click.echo):
             stopping.wait()
 
     thread = Thread(target=serve, name="page beside", daemon=True)

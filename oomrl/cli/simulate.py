@@ -18,7 +18,7 @@ import click
 
 from oomrl import bootstrap
 from oomrl.adapters.database import Store
-from oomrl.adapters.database.place import named_by_us
+from oomrl.adapters.database.place import FILE, named_by_us, place
 from oomrl.adapters.outcome import LossTold, Outcome, outcome
 from oomrl.adapters.strategies import sandboxed
 from oomrl.cli.console import Watching, console, losses_told, say_sandbox, summary
@@ -126,10 +126,10 @@ def simulate(
         page.enter_context(alone(state))
         if fresh:
             forget(state)
-        before = acts(state)
+        before = acts(asked)
         ended = run_once(asked, as_json, page if serve else None)
         while serve and isinstance(ended, Waiting):
-            before = until_somebody_acts(state, before)
+            before = until_somebody_acts(asked, before)
             ended = run_once(asked, as_json)
         if isinstance(ended, Waiting):
             return
@@ -171,20 +171,21 @@ def run_once(
     return found, made
 
 
-def acts(state: Path) -> tuple[int, int]:
+def acts(asked: bootstrap.Simulation) -> tuple[int, int]:
     """Return how far the log of acts and the answers to prompts have come."""
-    if not (state / "oomrl.db").is_file():
+    state = asked.state
+    if not holds_a_run(state):
         return 0, 0
-    with Store.open(state / "oomrl.db") as store, store.read() as view:
+    with Store.open(place(state, asked.settings)) as store, store.read() as view:
         last = view.people.acts(most=1)
     return (last[0].sequence if last else 0), len(list(state.glob("replies/*.md")))
 
 
-def until_somebody_acts(state: Path, before: tuple[int, int]) -> tuple[int, int]:
+def until_somebody_acts(asked: bootstrap.Simulation, before: tuple[int, int]) -> tuple[int, int]:
     """Wait until there is an act, by page or by command, that the last run may not have seen."""
     console.print("Waits for it here; the page and the commands both count.")
     pause = Event()
-    while (now := acts(state)) == before:
+    while (now := acts(asked)) == before:
         pause.wait(1.0)
     return now
 
@@ -204,11 +205,16 @@ def finish(
     show(result, found.losses, state, as_json)
 
 
+def holds_a_run(state: Path) -> bool:
+    """Say whether a run has begun in a folder: its strategy is there, and its database, where that is a file."""
+    return (state / FILE).is_file() or (state / "strategy.git").is_dir()
+
+
 def forget(state: Path) -> None:
     """Remove an earlier run, and nothing that is not one; the key and what it certified stay."""
     found = {path for path in state.iterdir() if path.name not in KEPT} if state.is_dir() else set()
     strange = sorted(path.name for path in found if not named_by_us(path.name))
-    if found and (strange or not (state / "oomrl.db").is_file()):
+    if found and (strange or not (state / FILE).is_file()):
         named = f" It holds {', '.join(strange[:3])}." if strange else ""
         raise Mistake(f"Expected {state} to hold an earlier run and nothing else.{named} Name another --state.")
     if {"daemon.lock", "backups"} & {path.name for path in found}:
@@ -228,7 +234,7 @@ def alone(state: Path) -> Iterator[None]:
     """Hold the state directory against a second simulation; a folder of somebody else's is refused."""
     if state.exists() and not state.is_dir():
         raise Mistake(f"Expected --state to be a folder, was a file: {state}.")
-    if state.is_dir() and not (state / "oomrl.db").exists():
+    if state.is_dir() and not holds_a_run(state):
         strange = sorted(path.name for path in state.iterdir() if not named_by_us(path.name))
         if strange:
             raise Mistake(

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
 from oomrl.adapters.database import Store
+from oomrl.adapters.database.place import place, service_of
 from oomrl.errors import Mistake
 from oomrl.settings import Settings, WebSettings
 from oomrl.web.app import create_app
@@ -75,16 +76,14 @@ def server_of(app: FastAPI, settings: WebSettings, port: int) -> uvicorn.Server:
 
 
 @contextmanager
-def serving(
-    state: Path, settings: Settings, run: str, place: str | Path | None = None, say: Callable[[str], None] = print
-) -> Iterator[str]:
+def serving(state: Path, settings: Settings, run: str, say: Callable[[str], None] = print) -> Iterator[str]:
     """Serve a state directory from a thread while the block lasts, on a store of its own; give the page's URL.
 
-    `place` is the database (default: oomrl.db in the state directory). Where there is no account yet, the one-time
-    link that makes the first administrator is said.
+    Where there is no account yet, the one-time link that makes the first administrator is said.
     """
+    root, account = service_of(state)
     check_exposure(settings.web)
-    with Store.open(place or state / "oomrl.db") as store, _listening(settings.web) as (listening, port):
+    with Store.open(place(root, settings, account)) as store, _listening(settings.web) as (listening, port):
         app = create_app(state, store, settings, run)
         url = app.state.site.url = settings.web.url(port)
         with _running(server_of(app, settings.web, port), listening):

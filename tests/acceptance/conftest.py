@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import databases
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -26,13 +28,14 @@ class Ran:
 
 
 def command(*arguments: str | Path, timeout: float = 240, env: dict[str, str] | None = None) -> Ran:
-    """Run `python -m oomrl ...` from outside the checkout's folder."""
+    """Run `python -m oomrl ...` from outside the checkout's folder, on the database of its --state."""
+    given = list(map(str, arguments))
     done = subprocess.run(
-        [sys.executable, "-m", "oomrl", *map(str, arguments)],
+        [sys.executable, "-m", "oomrl", *given],
         capture_output=True,
         text=True,
         timeout=timeout,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **databases.of_command(given), **(env or {})},
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)

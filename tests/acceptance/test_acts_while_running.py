@@ -15,7 +15,8 @@ from oomrl.domain.capital import Capital
 from oomrl.domain.loss import Loss
 from oomrl.domain.people import Person, Right
 from oomrl.domain.records import CapitalKind
-from oomrl.settings import ReviewSettings, Settings
+from oomrl.settings import ReviewSettings
+from tests import databases
 
 OLGA = Person("olga", frozenset(Right))
 
@@ -33,14 +34,16 @@ class Meddling(Watching):
         kind = self.acts.get(self.closes)
         if kind is None:
             return
-        with Store.open(self.state / "oomrl.db", durable=False) as store:
+        with Store.open(databases.place(self.state), durable=False) as store:
             desk = Desk(self.state, store, "simulation", ReviewSettings(), lambda: datetime.now(UTC))
             amount = Decimal(1_000) if kind is CapitalKind.ENDOW else Decimal(0)
             desk.capital(OLGA, kind, "a drill", amount)
 
 
 def go_on(state: Path, tape: Path, acts: dict[int, CapitalKind], until: date | None = None) -> None:
-    asked = bootstrap.Simulation(state=state, settings=Settings(), tape=str(tape), from_day=date(2010, 5, 3))
+    asked = bootstrap.Simulation(
+        state=state, settings=databases.settings(state), tape=str(tape), from_day=date(2010, 5, 3)
+    )
     made = bootstrap.assemble(asked, Meddling(state, acts))
     with made.store, made.closing:
         assert made.loop.run(until=until) is None
@@ -54,7 +57,7 @@ def test_a_halt_and_an_endowment_count_from_the_close_that_heard_them(tmp_path: 
         {10: CapitalKind.HALT, 20: CapitalKind.RESUME, 25: CapitalKind.ENDOW},
         until=date(2010, 7, 1),
     )
-    with Store.open(state / "oomrl.db") as store, store.read() as view:
+    with Store.open(databases.place(state)) as store, store.read() as view:
         marks = view.sessions.marks("simulation")
         events = {event.kind: event.day for event in view.capital.events("simulation") if event.by == "olga"}
         decided = [one.day for one in view.sessions.decisions("simulation") if one.revision != "service"]
@@ -64,5 +67,5 @@ def test_a_halt_and_an_endowment_count_from_the_close_that_heard_them(tmp_path: 
     assert marks[25].flow == Decimal("1000.00")
     # A start folds all of it to the cent, and goes on.
     go_on(state, small_tape, {})
-    with Store.open(state / "oomrl.db") as store, store.read() as view:
+    with Store.open(databases.place(state)) as store, store.read() as view:
         assert len(view.sessions.marks("simulation")) > len(marks)

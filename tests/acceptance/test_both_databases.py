@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.integration.database.conftest import postgres_database  # noqa: F401
+import pytest
 
 from .conftest import ROOT, Ran
 
@@ -14,9 +14,10 @@ SPAN = ["--from", "2006-10-02", "--to", "2006-11-30", "--seed", "7", "--json"]
 TIMES = {"wall_seconds", "sessions_per_second"}
 
 
+@pytest.mark.sqlite("it compares both kinds in every other run")
 def test_a_simulation_is_the_same_on_both_databases(
     command: Callable[..., Ran],
-    postgres_database: Callable[[str], str],  # noqa: F811
+    postgres_database: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
     asked = ["simulate", *SPAN, "--settings", str(ROOT / "docs/examples/demo.toml")]

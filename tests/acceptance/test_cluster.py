@@ -13,13 +13,14 @@ import distributed
 
 from oomrl.adapters.database import Store
 from oomrl.cli.options import only_run
+from tests import databases
 
 from .conftest import ROOT
 from .test_waiting import SPAN
 
 
 def verdicts(state: Path) -> list[str]:
-    with Store.open(state / "oomrl.db") as store, store.read() as view:
+    with Store.open(databases.place(state)) as store, store.read() as view:
         run = only_run(store)
         return [verdict.digest for verdict in view.proposals.verdicts(run)]
 
@@ -33,7 +34,8 @@ def test_a_cluster_gives_the_same_verdicts_though_a_worker_dies_in_mid_gate(tmp_
         settings.write_text(f"{demo}\n{more}", "utf-8")
         asked = ["simulate", *SPAN, "--settings", str(settings), "--json", "--state", str(tmp_path / name)]
         command = [sys.executable, "-m", "oomrl", *asked]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        own = environment | databases.of_command(asked)
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own)
 
     with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0", processes=True) as cluster:
         far = run("far", f'[executor]\nkind = "dask"\nscheduler = "{cluster.scheduler_address}"\n')

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import databases
+
 from .conftest import ROOT, Ran
 
 SPAN = ["--start", "phase1", "--seed", "7", "--from", "2006-08-01", "--to", "2006-08-14"]
@@ -24,7 +26,7 @@ def test_a_script_answers_a_manual_run_to_its_end(tmp_path: Path, command: Calla
         [sys.executable, str(ROOT / "docs" / "examples" / "answer.py"), str(state), "--", *run],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **databases.environment(state)},
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
+
+from oomrl.adapters.database.tables import capital_events, marks, orders
+from tests import databases
 
 from .conftest import Ran, start_patch
 
@@ -46,12 +50,11 @@ def test_a_failing_strategy_halts_trading(name: str, small_tape: Path, tmp_path:
     assert "Traceback" not in ran.err
     result = json.loads(ran.out)
     assert result["losses"] >= 1
-    with sqlite3.connect(state / "oomrl.db") as store:
-        kinds = {row[0] for row in store.execute("select kind from capital_events")}
-        reasons = [row[0] for row in store.execute("select reason from capital_events")]
-        last = store.execute("select state from marks order by day desc limit 1").fetchone()[0]
-        after = store.execute("select count(*) from orders where decided_on > '2010-06-15'").fetchone()[0]
-    assert "halt" in kinds and reasons
+    kinds = {row[0] for row in databases.rows(state, select(capital_events.c.kind))}
+    ((last,),) = databases.rows(state, select(marks.c.state).order_by(marks.c.day.desc()).limit(1))
+    late = select(func.count()).select_from(orders).where(orders.c.decided_on > date(2010, 6, 15))
+    ((after,),) = databases.rows(state, late)
+    assert "halt" in kinds
     assert last == "halted"
     assert after == 0
     assert result["fills"] > 0, "the account holds what it held"

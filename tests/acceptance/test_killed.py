@@ -13,6 +13,9 @@ from bench.crash import campaign
 
 from .conftest import ROOT
 
+#: What the campaign gives each case.
+files = pytest.mark.sqlite("each case gets a copy of a file; `make failover` kills daemons on PostgreSQL")
+
 #: The service with a fault: an intent is written with its outcome, once the broker has heard of it.
 LATE_INTENTS = """
 import queue
@@ -37,6 +40,7 @@ print(len(facts["kills"]), crash.faults_of(facts))
 """
 
 
+@files
 @pytest.mark.slow
 def test_a_killed_daemon_sends_nothing_twice_and_loses_nothing(tmp_path: Path) -> None:
     assert campaign(6, 3, tmp_path) == 0
@@ -46,6 +50,7 @@ def test_a_killed_daemon_sends_nothing_twice_and_loses_nothing(tmp_path: Path) -
     assert found["positions_wrong"] == found["lost_jobs"] == found["halts"] == 0
 
 
+@files
 @pytest.mark.slow
 def test_the_campaign_notices_a_daemon_that_writes_intents_too_late() -> None:
     ran = subprocess.run([sys.executable, "-c", LATE_INTENTS], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import select
 
+from oomrl.adapters.database import tables
 from oomrl.exchange.tape import RECORDED, Tape
 from oomrl.exchange.tape_files import load_tape
+from tests import databases
 
 from .conftest import ROOT, Ran
 
 Command = Callable[..., Ran]
 
 T = date(2006, 11, 20)
+#: What tables hold up to T: columns in the order of the first, and when.
 FACTS = {
-    "decisions": "select day, revision, kind, weights, plan from decisions where day <= ? order by day",
-    "marks": "select day, digest from marks where day <= ? order by day",
-    "diagnostics": "select id, payload, mandate, status from diagnostics where day <= ? order by id",
-    "prompts": "select id, text, reply from prompts where substr(asked_at, 1, 10) <= ? order by id",
-    "verdicts": "select digest, outcome from verdicts where substr(at, 1, 10) <= ? order by digest",
-    "deployments": "select day, revision, kind from deployments where day <= ? order by sequence",
+    tables.decisions: ("day revision kind weights plan", "day"),
+    tables.marks: ("day digest", "day"),
+    tables.diagnostics: ("id payload mandate status", "day"),
+    tables.prompts: ("id text reply", "asked_at"),
+    tables.verdicts: ("digest outcome", "at"),
+    tables.deployments: ("sequence day revision kind", "day"),
 }
 
 
@@ -44,8 +47,12 @@ def written(tape: Tape, place: Path) -> Path:
 
 
 def facts(state: Path) -> dict[str, list[tuple[object, ...]]]:
-    with sqlite3.connect(state / "oomrl.db") as store:
-        return {name: store.execute(query, (T.isoformat(),)).fetchall() for name, query in FACTS.items()}
+    found = {}
+    for table, (names, when) in FACTS.items():
+        columns = [table.c[name] for name in names.split()]
+        until = T if when == "day" else datetime.combine(T, time.max, UTC)
+        found[table.name] = databases.rows(state, select(*columns).where(table.c[when] <= until).order_by(columns[0]))
+    return found
 
 
 @pytest.mark.slow
@@ -62,5 +69,5 @@ def test_scrambling_the_tape_after_a_day_changes_nothing_before(tmp_path: Path, 
         assert ran.code == 0, ran.err
         seen.append(facts(state))
     assert seen[0] == seen[1]
-    assert all(seen[0][name] for name in FACTS), "the days before must hold something of each kind"
+    assert all(seen[0].values()), "the days before must hold something of each kind"
     assert len(seen[0]["deployments"]) >= 2

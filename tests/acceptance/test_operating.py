@@ -21,7 +21,7 @@ from oomrl.adapters.database import Store
 from oomrl.calendar import Calendar
 from oomrl.settings import load
 from oomrl.testing import calendar_tapes
-from tests.integration.database.conftest import postgres_database  # noqa: F401
+from tests import databases
 
 from .conftest import ROOT, Ran
 
@@ -66,11 +66,12 @@ def test_from_init_to_a_restored_backup(command: Command, tape: Path, tmp_path: 
     assert not (tmp_path / "out" / "users.parquet").exists()
 
 
+@pytest.mark.sqlite("it moves between both kinds in every other run")
 def test_a_backup_moves_an_account_to_another_kind_of_database(
     command: Command,
     tape: Path,
     tmp_path: Path,
-    postgres_database: Callable[[str], str],  # noqa: F811
+    postgres_database: Callable[[str], str],
 ) -> None:
     from oomrl.adapters.database.transfer import contents
 
@@ -123,6 +124,7 @@ def test_the_service_serves_the_review_page_beside_it_and_ends_with_it(
     asked = ["--tape", tape, "--endowment", "250000", "--model", "offline", "--state", state]
     assert command("init", *asked).code == 0
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OOMRL_WEB__PORT": "0", "OOMRL_SERVICE__LISTEN": ""}
+    environment |= databases.environment(state)
     service = [sys.executable, "-m", "oomrl", "run", "--serve", "--state", str(state)]
     with subprocess.Popen(
         service, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

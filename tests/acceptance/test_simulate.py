@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
+
+from oomrl.adapters.database.tables import deployments, marks, verdicts
+from tests import databases
 
 from .conftest import ROOT, Ran, start_patch
 
@@ -49,8 +53,7 @@ def test_a_bad_start_loses_is_diagnosed_repaired_and_deployed(demo: tuple[dict[s
     assert result["losses"] >= 1
     assert result["proposals"] >= 2
     assert result["deployments"] >= 1
-    with sqlite3.connect(state / "oomrl.db") as store:
-        outcomes = {row[0] for row in store.execute("select outcome from verdicts")}
+    outcomes = {row[0] for row in databases.rows(state, select(verdicts.c.outcome))}
     assert outcomes >= {"pass", "refuse"}
     assert {"placebo", "cadence", "inverse"} <= set(result["controls"])
     assert (state / "reports" / "equity.png").stat().st_size > 10_000
@@ -60,14 +63,13 @@ def test_a_bad_start_loses_is_diagnosed_repaired_and_deployed(demo: tuple[dict[s
 def test_over_http_each_close_is_the_same_to_the_cent_with_the_same_repairs(
     demo: tuple[dict[str, object], Path], tmp_path: Path, command: Command
 ) -> None:
-    last = "2006-11-10"  # the first deployment is of 7 November
-    figures(command("simulate", *DEMO, "--to", last, "--broker", "http", "--state", tmp_path / "http"))
-    closes = "select day, equity, cash, broker_cash, digest from marks where day <= ? order by day"
-    made = "select sequence, kind, revision, day from deployments where day <= ? order by sequence"
-    found = []
-    for state in (demo[1], tmp_path / "http"):
-        with sqlite3.connect(state / "oomrl.db") as store:
-            found.append([store.execute(query, (last,)).fetchall() for query in (closes, made)])
+    last = date(2006, 11, 10)  # the first deployment is of 7 November
+    figures(command("simulate", *DEMO, "--to", f"{last}", "--broker", "http", "--state", tmp_path / "http"))
+    day, sequence = marks.c.day, deployments.c.sequence
+    closes = select(day, marks.c.equity, marks.c.cash, marks.c.broker_cash, marks.c.digest).order_by(day)
+    made = select(sequence, deployments.c.kind, deployments.c.revision, deployments.c.day).order_by(sequence)
+    asked = (closes.where(day <= last), made.where(deployments.c.day <= last))
+    found = [[databases.rows(state, query) for query in asked] for state in (demo[1], tmp_path / "http")]
     assert found[0] == found[1]
     assert len(found[0][0]) > 25 and len(found[0][1]) > 1
 
@@ -95,7 +97,7 @@ def test_the_same_seed_gives_the_same_figures_also_after_kills(
 ) -> None:
     state = tmp_path / "state"
     arguments = [sys.executable, "-m", "oomrl", "simulate", *DEMO, "--state", str(state)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **databases.environment(state)}
     for wait in (3.0, 7.0, 12.0):
         process = subprocess.Popen(arguments, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(wait)
@@ -109,7 +111,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "oomrl", "simulate", *DEMO, "--state", str(tmp_path / "state")]
     process = subprocess.Popen(
         arguments,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **databases.of_command(arguments)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

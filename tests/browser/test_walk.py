@@ -18,8 +18,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from oomrl.settings import Settings, WebSettings
 from oomrl.web.serving import serving
+from tests import databases
 from tests.states import RUN, made_up
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,15 +27,16 @@ SHOTS = ROOT / "build" / "screenshots"
 PASSWORD = "correct horse battery"
 SPAN = ("--start", "phase1", "--seed", "7", "--from", "2006-03-01", "--to", "2006-03-31")
 DEMO = ("--settings", str(ROOT / "docs" / "examples" / "demo.toml"))
-SETTINGS = Settings(web=WebSettings(port=0, requests_a_minute=100_000))
+WEB = {"web": {"port": 0, "requests_a_minute": 100_000}}
 
 
 def command(*arguments: str | Path, **env: str) -> str:
+    given = list(map(str, arguments))
     done = subprocess.run(
-        [sys.executable, "-m", "oomrl", *map(str, arguments)],
+        [sys.executable, "-m", "oomrl", *given],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **databases.of_command(given), **env},
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -46,7 +47,7 @@ def command(*arguments: str | Path, **env: str) -> str:
 def served(state: Path) -> Iterator[tuple[str, str]]:
     """Serve a state directory and give its address and the set-up link (empty once there is an account)."""
     said: list[str] = []
-    with serving(state, SETTINGS, RUN, say=said.append) as url:
+    with serving(state, databases.settings(state, WEB), RUN, say=said.append) as url:
         link = next((line.rpartition(": ")[2] for line in said if "/welcome/" in line), "")
         yield url, link
 

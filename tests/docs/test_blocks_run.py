@@ -36,6 +36,8 @@ from oomrl.settings import load
 from oomrl.testing import calendar_tapes, postgres
 from tests.integration.adapters import endpoint
 
+pytestmark = pytest.mark.sqlite("a page is told as a newcomer has it; the one on PostgreSQL starts servers of its own")
+
 ROOT = Path(__file__).resolve().parents[2]
 SYMBOLS = ("AAPL", "IBM", "MSFT")
 #: Lines that other tests run, and which.

@@ -15,7 +15,7 @@ from oomrl.adapters.database.engine import open_engine
 from oomrl.adapters.database.tables import metadata
 from oomrl.errors import Mistake
 from tests.integration.database import builders as build
-from tests.integration.database.conftest import place, postgres_database  # noqa: F401
+from tests.integration.database.conftest import place  # noqa: F401
 from tests.integration.database.test_shelves import DIAGNOSTIC, LOSS, PROMPT, PROPOSAL, VERDICT
 
 
@@ -122,6 +122,7 @@ def test_a_database_of_a_newer_version_is_left_alone(place: str) -> None:  # noq
         Store.open(place)
 
 
+@pytest.mark.sqlite("a file is made where it is asked for")
 def test_opening_needs_no_file_of_the_working_directory(tmp_path: Path) -> None:
     code = "import sys; from oomrl.adapters.database import Store; Store.open(sys.argv[1]).close()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

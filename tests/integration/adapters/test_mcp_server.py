@@ -18,6 +18,7 @@ from oomrl.adapters.environments import shipped
 from oomrl.adapters.manual_model import ManualModel
 from oomrl.adapters.repository import Repository, read_folder
 from oomrl.domain.records import Loss, Prompt, StoredDiagnostic
+from tests import databases
 from tests.integration.adapters.test_openai_model import CONTEXT
 from tests.integration.database.builders import AT, RUN, run
 
@@ -36,7 +37,7 @@ DIFF = """Weekly is enough.
 def made(state: Path) -> dict[str, bytes]:
     tree = read_folder(shipped("strategy_repo"))
     Repository.create(state / "strategy.git", tree, "Start", AT)
-    with Store.open(state / "oomrl.db", durable=False) as store, store.begin() as work:
+    with Store.open(databases.place(state), durable=False) as store, store.begin() as work:
         work.runs.start(run())
         work.losses.save(Loss("loss-1", RUN, date(2020, 1, 2), "loss", "drawdown", 0.1, 0.05, AT))
         work.losses.save_diagnostic(StoredDiagnostic("diag-1", "loss-1", RUN, date(2020, 1, 2), {"ACME": 1}, AT))
@@ -55,7 +56,7 @@ def test_an_agent_reads_and_answers_and_can_do_nothing_else(tmp_path: Path) -> N
         server = StdioServerParameters(
             command=sys.executable,
             args=["-m", "oomrl", "mcp", "--as", "ann", "--state", str(tmp_path)],
-            env={**os.environ},
+            env={**os.environ, **databases.environment(tmp_path)},
         )
         async with stdio_client(server) as (reading, writing), ClientSession(reading, writing) as session:
             await session.initialize()

@@ -21,6 +21,7 @@ from oomrl.agents.spent import diagnose_compute
 from oomrl.domain.records import CapitalEvent, CapitalKind, Loss, Prompt, PromptStatus, StoredDiagnostic
 from oomrl.errors import Mistake, Unavailable
 from oomrl.stages import Waiting
+from tests import databases
 from tests.integration.adapters import endpoint as fake
 from tests.integration.adapters.endpoint import Step, chat, error
 from tests.integration.adapters.test_openai_model import CONTEXT, KEY, PRICES, Time
@@ -40,7 +41,7 @@ DOWN = {
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "oomrl.db", durable=False) as opened:
+    with Store.open(databases.place(tmp_path), durable=False) as opened:
         with opened.begin() as work:
             work.runs.start(run())
             work.losses.save(Loss("loss-1", RUN, date(2020, 1, 2), "loss", "drawdown", 0.1, 0.05, AT))

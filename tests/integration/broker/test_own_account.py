@@ -32,6 +32,7 @@ from oomrl.exchange.tape_files import load_tape
 from oomrl.settings import AccountOf, BrokerSettings
 from oomrl.testing.clocks import SteppedTimer
 from oomrl.testing.markets import Weather, made_up_tape
+from tests import databases
 
 TAPE = made_up_tape(
     8, sessions=30, names=4, weather=Weather(splits=0.02, dividends=0.1, halts=0, jumps=0, late=0, delisted=0)
@@ -172,6 +173,14 @@ def state_of(folder: Path, url: str) -> Path:
     return folder
 
 
+def no_database(state: Path) -> dict[str, str]:
+    """Damage the store of a state directory, or return the variables that name a server that is away."""
+    if databases.chosen.kind == "postgresql":
+        return {"OOMRL_DATABASE__URL": "postgresql://127.0.0.1:9/none"}
+    (state / "oomrl.db").write_bytes(b"no database" * 1000)
+    return {}
+
+
 def test_an_account_at_a_broker_deploys_nothing_without_a_person(
     person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,7 +189,8 @@ def test_an_account_at_a_broker_deploys_nothing_without_a_person(
     state = state_of(tmp_path / "state", person.url)
     with (state / "oomrl.toml").open("a") as settings:
         settings.write('[loop]\nreviewer = "auto"\n')
-    result = CliRunner().invoke(oomrl, ["once", "judge", "--session", "2010-03-01", "--state", str(state)])
+    asking = CliRunner(env=databases.environment(state))
+    result = asking.invoke(oomrl, ["once", "judge", "--session", "2010-03-01", "--state", str(state)])
     assert isinstance(result.exception, Refused) and "without a person" in str(result.exception)
 
 
@@ -190,8 +200,8 @@ def test_halt_works_without_a_database(person: Person, tmp_path: Path, monkeypat
     mine = f"abcdef123456-20100104-{TAPE.symbols[1]}-b-0"
     person.broker.place(Ticket(mine, TAPE.symbols[1], Side.BUY, Decimal(1), Decimal("0.50")))
     state = state_of(tmp_path / "state", person.url)
-    (state / "oomrl.db").write_bytes(b"no database" * 1000)
-    result = CliRunner().invoke(oomrl, ["halt", "--state", str(state), "--as", "ann", "--reason", "odd fills"])
+    asked = ["halt", "--state", str(state), "--as", "ann", "--reason", "odd fills"]
+    result = CliRunner(env=no_database(state)).invoke(oomrl, asked)
     assert "1 orders cancelled" in result.output and "no further order goes out" in result.output
     assert "the record" in str(result.exception) and "the broker" not in str(result.exception)
     assert not person.broker.open_orders()
@@ -206,11 +216,11 @@ def test_halt_flattens_without_a_database_and_through_an_outage_of_the_broker(
         monkeypatch.setenv(name, value)
     person.broker.place(Ticket("more", TAPE.symbols[1], Side.BUY, Decimal(3)))
     state = state_of(tmp_path / "state", person.url)
-    (state / "oomrl.db").write_bytes(b"no database" * 1000)
     outage = '[[fault]]\nkind = "html_502"\nendpoint = "GET /v2/orders"\ntimes = 2\n'
     doubt = '[[fault]]\nkind = "html_502"\nendpoint = "POST /v2/orders"\napplied = true\nnth = [1]\n'
     requests.post(f"{person.url}/admin/faults", json={"toml": outage + doubt}, timeout=10).raise_for_status()
-    result = CliRunner().invoke(oomrl, ["halt", "--flatten", "--state", str(state), "--as", "ann", "--reason", "out"])
+    asked = ["halt", "--flatten", "--state", str(state), "--as", "ann", "--reason", "out"]
+    result = CliRunner(env=no_database(state)).invoke(oomrl, asked)
     assert result.output.count("Nothing is sold yet") == 2, result.output
     assert "1 positions sold" in result.output and "the broker" not in str(result.exception)
     assert "the record" in str(result.exception)
@@ -235,7 +245,8 @@ def test_halt_works_without_a_broker(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     state = state_of(tmp_path / "state", "http://127.0.0.1:9")
-    result = CliRunner().invoke(oomrl, ["halt", "--state", str(state), "--as", "ann", "--reason", "odd fills"])
+    asked = ["halt", "--state", str(state), "--as", "ann", "--reason", "odd fills"]
+    result = CliRunner(env=databases.environment(state)).invoke(oomrl, asked)
     assert "the broker: " in str(result.exception)
     assert json.loads((state / "HALT").read_text("utf-8"))["by"] == "ann"
     KillSwitch(state).engage("ben", "again", person_now())

@@ -2,6 +2,5 @@ from tests.integration.database.conftest import (  # noqa: F401
     migrated_postgresql,
     migrated_sqlite,
     place,
-    postgres_database,
     store,
 )

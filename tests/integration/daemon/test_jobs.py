@@ -24,8 +24,9 @@ from oomrl.daemon.service import run_of
 from oomrl.domain.records import Job, JobState, Lease, Run
 from oomrl.errors import Halt, Mistake, Refused, Unavailable
 from oomrl.exchange.tape import Tape
-from oomrl.settings import Settings, load
+from oomrl.settings import Settings
 from oomrl.testing import calendar_tapes
+from tests import databases
 
 #: A Friday, after which the first session of a week is a Monday, and the one after it the day to trade.
 FIRST = date(2024, 3, 1)
@@ -63,7 +64,7 @@ def calendar() -> Calendar:
 def office(tmp_path: Path, calendar: Calendar) -> Iterator[Office]:
     days = [hours.day for hours in calendar.between(date(2023, 1, 1), date(2024, 3, 29))]
     file = tmp_path / "market.parquet"
-    settings = load(None, {"accounts": {"main": {"tape": str(file)}}})
+    settings = databases.settings(tmp_path / "state", {"accounts": {"main": {"tape": str(file)}}})
     desk = jobs.Desk(tmp_path / "state", settings)
     yield Office(desk, calendar_tapes.market(days), file, [day for day in days if day >= FIRST])
 
@@ -123,8 +124,8 @@ def test_a_halt_that_stands_in_its_file_alone_stops_a_simulated_account_too(offi
     KillSwitch(office.desk.state).engage("olga", "the database is locked", at)
     with pytest.raises(Halt, match="olga: the database is locked"):
         jobs.perform(office.desk, "rebalance", tuesday)
-    asked = ["status", "--state", f"{office.desk.state}"]
-    assert "stopped          by olga" in CliRunner().invoke(oomrl, asked, catch_exceptions=False).output
+    asked, env = ["status", "--state", f"{office.desk.state}"], databases.environment(office.desk.state)
+    assert "stopped          by olga" in CliRunner(env=env).invoke(oomrl, asked, catch_exceptions=False).output
     assert office.read("orders") == (0, 0) and monday not in office.read("decisions")  # type: ignore[operator]
     KillSwitch(office.desk.state).release()
     other = replace(office.desk, account="second", settings=_with(office.desk.settings, "second"))
@@ -164,9 +165,10 @@ def test_a_dry_trade_shows_each_order_with_its_reason_and_sends_and_writes_nothi
     office.close(monday)
     (office.desk.state / "oomrl.toml").write_text(f'[accounts.main]\ntape = "{office.file}"\n', "utf-8")
     asked = ["once", "trade", "--dry-run", "--session", f"{tuesday}", "--state", f"{office.desk.state}"]
-    shown = CliRunner().invoke(oomrl, asked, catch_exceptions=False).output.splitlines()
+    person = CliRunner(env=databases.environment(office.desk.state))
+    shown = person.invoke(oomrl, asked, catch_exceptions=False).output.splitlines()
     assert office.read("orders") == (0, 0) and monday not in office.read("decisions")  # type: ignore[operator]
-    assert CliRunner().invoke(oomrl, asked).output.splitlines() == shown
+    assert person.invoke(oomrl, asked).output.splitlines() == shown
     assert jobs.perform(office.desk, "rebalance", tuesday).note == f"{len(shown)} orders"
     with office.desk.open() as store, store.read() as view:
         sent = view.orders.decided_on(bootstrap.RUN, monday)
@@ -232,7 +234,9 @@ def test_the_check_before_the_open_stops_at_a_calendar_that_the_market_contradic
 ) -> None:
     office.close(office.days[0])
     assert jobs.perform(office.desk, "pre_open_check", office.days[1]).note == "sound"
-    shut = load(None, {**_accounts(office), "service": {"closures": [office.days[0].isoformat()]}})
+    shut = databases.settings(
+        office.desk.state, {**_accounts(office), "service": {"closures": [office.days[0].isoformat()]}}
+    )
     with pytest.raises(Halt, match="closures"):
         jobs.perform(replace(office.desk, settings=shut), "pre_open_check", office.days[1])
 
@@ -276,7 +280,7 @@ def test_a_damaged_backup_restores_nothing(office: Office, tmp_path: Path) -> No
 
 def test_only_the_newest_backups_stay(office: Office) -> None:
     office.close(office.days[0])
-    few = load(None, {**_accounts(office), "service": {"backups": 2}})
+    few = databases.settings(office.desk.state, {**_accounts(office), "service": {"backups": 2}})
     for day in office.days[:4]:
         jobs.perform(replace(office.desk, settings=few), "backup", day)
     names = sorted(path.name for path in backup.folder(office.desk.folder).iterdir())
@@ -290,7 +294,7 @@ def test_housekeeping_archives_old_jobs_and_drops_what_can_be_made_again(office:
     jobs.perform(office.desk, "rebalance", tuesday)
     jobs.perform(office.desk, "digest", monday)
     run, at = run_of("main"), datetime(2024, 3, 1, 22, tzinfo=UTC)
-    with Store.open(office.desk.state / "oomrl.db") as store:
+    with Store.open(databases.place(office.desk.state)) as store:
         with store.begin() as work:
             work.runs.start(Run(run, "daemon", {}, 0, "", at))
             for name, session in (("judge", friday), ("gate", friday), ("judge", tuesday)):

@@ -28,8 +28,8 @@ from oomrl.domain.trading import ALPACA_PAPER
 from oomrl.exchange.emulator.server import Settings, running
 from oomrl.exchange.emulator.venue import Terms
 from oomrl.exchange.tape_files import load_tape
-from oomrl.settings import load
 from oomrl.testing import calendar_tapes
+from tests import databases
 
 #: A Friday: the first decision is due after Monday's close, and trades on Tuesday.
 FRIDAY = date(2024, 3, 1)
@@ -60,10 +60,10 @@ class Served:
         # Quotes of the emulator change at the four points of its path alone.
         broker = {"base_url": url, "data_url": url, "stale_seconds": 4 * 3600, "straggler_seconds": 3600}
         account = {"tape": str(self.tape), "broker": "alpaca"}
-        self.settings = load(None, {"broker": broker, "accounts": {"main": account}})
+        self.settings = databases.settings(folder / "state", {"broker": broker, "accounts": {"main": account}})
         self.desk = Desk(folder / "state", self.settings, timer=self.timer)
         self.desk.folder.mkdir()
-        self.store = Store.open(self.desk.folder / "oomrl.db")
+        self.store = Store.open(databases.place(self.desk.folder))
         self.service = Service(self.store, calendar, ["main"], self.work, self.told, self.timer.now)
 
     def work(self, account: str, job: str, session: date) -> Outcome:

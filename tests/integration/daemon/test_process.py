@@ -23,6 +23,7 @@ from oomrl.calendar import Calendar
 from oomrl.daemon.service import run_of
 from oomrl.domain.records import Job, JobState, Run
 from oomrl.testing import calendar_tapes
+from tests import databases
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -49,6 +50,7 @@ class Serving:
             "WATCHDOG_USEC": "20000000",
             "OOMRL_SERVICE__LISTEN": f"127.0.0.1:{port}",
             "BROKER_API_KEY": "a-secret-of-the-test",
+            **databases.environment(state),
         }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "oomrl", "run", "--state", str(state)],
@@ -120,7 +122,7 @@ def serve(state: Path, tmp_path: Path) -> Iterator[object]:
 
 def plan(state: Path, job: str, session: date) -> None:
     """Make a job due, as a session that passed would."""
-    with Store.open(state / "oomrl.db") as store, store.begin() as work:
+    with Store.open(databases.place(state)) as store, store.begin() as work:
         run = run_of("main")
         work.runs.start(Run(run, "daemon", {}, 0, "", datetime.now(UTC)))
         work.jobs.plan(Job(run, job, session, datetime(2024, 3, 1, 22, tzinfo=UTC)))
@@ -141,7 +143,7 @@ def test_a_daemon_does_what_is_due_says_how_it_is_and_ends_a_job_under_way(state
     assert daemon.told("STOPPING=1")
     events = [line["event"] for line in daemon.lines]
     assert events[-3:] == ["stopping", "job done", "stopped"]
-    with Store.open(state / "oomrl.db") as store, store.read() as view:
+    with Store.open(databases.place(state)) as store, store.read() as view:
         (job,) = view.jobs.all(run_of("main"))
         assert job.state is JobState.DONE and "equity" in job.note
     again = serve()
@@ -194,7 +196,7 @@ def test_a_port_that_cannot_be_had_is_said_in_a_line(state: Path, listen: str) -
         asked = listen.format(taken=taken.getsockname()[1])
         done = subprocess.run(
             [sys.executable, "-m", "oomrl", "run", "--state", str(state)],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OOMRL_SERVICE__LISTEN": asked},
+            env={**os.environ, **databases.environment(state), "PYTHONPATH": str(ROOT), "OOMRL_SERVICE__LISTEN": asked},
             capture_output=True,
             text=True,
             timeout=60,

@@ -1,39 +1,14 @@
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, text
+from sqlalchemy import delete
 
 from oomrl.adapters.database import Store
-from oomrl.adapters.database.engine import open_engine, url_of
 from oomrl.adapters.database.tables import metadata
-from oomrl.testing import postgres
-
-_NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def postgres_database() -> Iterator[Callable[[str], str]]:
-    """Give a maker of databases, each a copy of another one ("template0" is empty)."""
-    lack = postgres.missing()
-    if lack:
-        pytest.skip(f"PostgreSQL is not tested here: {lack} is missing")
-    with postgres.server() as running:
-        url = running.url
-
-        def create(template: str) -> str:
-            name = f"test_{next(_NUMBERS)}"
-            engine = open_engine(url)
-            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                connection.execute(text(f"CREATE DATABASE {name} TEMPLATE {template}"))
-            engine.dispose()
-            return url_of(url).set(database=name).render_as_string()
-
-        yield create
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -20,6 +20,9 @@ from tests.integration.database import builders as build
 from tests.integration.database.builders import RUN
 from tests.integration.database.test_killed_writers import check_whole
 
+#: What is about a database in a file.
+of_a_file = pytest.mark.sqlite("a server has its disk elsewhere")
+
 WRITE_UNTIL_HALTED = """
 import sys
 from pathlib import Path
@@ -82,12 +85,14 @@ def in_namespace(script: str, tmp_path: Path, mount: str, *arguments: object) ->
     return done.stdout
 
 
+@of_a_file
 def test_a_full_disk_halts_and_keeps_every_fill(tmp_path: Path) -> None:
     mount = 'mount -t tmpfs -o size=3m none "$PLACE" && head -c 1000000 /dev/zero >"$PLACE/ballast"'
     said = in_namespace(WRITE_UNTIL_HALTED, tmp_path, mount, tmp_path / "a.db")
     assert "the disk is full: make room" in said
 
 
+@of_a_file
 def test_a_read_only_file_system_halts(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as store, store.begin() as work:
         work.runs.start(build.run())
@@ -99,6 +104,7 @@ def test_a_read_only_file_system_halts(tmp_path: Path) -> None:
         assert check_whole(store) == 1
 
 
+@of_a_file
 def test_a_database_that_stays_locked_halts_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "BUSY_MS", 50)
     place = tmp_path / "a.db"
@@ -119,6 +125,7 @@ def test_a_database_that_stays_locked_halts_and_loses_nothing(tmp_path: Path, mo
         assert check_whole(store) == 2
 
 
+@of_a_file
 def test_commands_say_in_a_line_that_a_disk_cannot_be_written(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()

@@ -8,8 +8,12 @@ import pytest
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.engine import open_engine, url_of
 from oomrl.errors import Halt, Mistake
+from tests import databases
 from tests.integration.database import builders as build
 from tests.integration.database.builders import RUN
+
+#: What is about the file itself.
+of_a_file = pytest.mark.sqlite("a server keeps its own files")
 
 
 def pragma(store: Store, name: str) -> object:
@@ -17,6 +21,7 @@ def pragma(store: Store, name: str) -> object:
         return view.connection.exec_driver_sql(f"PRAGMA {name}").scalar()
 
 
+@of_a_file
 def test_sqlite_is_opened_with_one_journal_and_keys_on(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as store:
         assert pragma(store, "journal_mode") == "wal"
@@ -39,13 +44,13 @@ def test_another_url_is_a_mistake(place: str) -> None:
 
 
 def test_writers_wait_for_each_other(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "a.db", durable=False) as store, store.begin() as work:
+    with Store.open(databases.place(tmp_path), durable=False) as store, store.begin() as work:
         work.runs.start(build.run())
     errors: list[BaseException] = []
 
     def write(first: int) -> None:
         try:
-            with Store.open(tmp_path / "a.db", durable=False) as mine:
+            with Store.open(databases.place(tmp_path), durable=False) as mine:
                 for number in range(first, 40, 2):
                     with mine.begin() as work:
                         work.sessions.save_bars(RUN, build.session(number))
@@ -58,12 +63,12 @@ def test_writers_wait_for_each_other(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
-    with Store.open(tmp_path / "a.db") as store, store.read() as view:
+    with Store.open(databases.place(tmp_path)) as store, store.read() as view:
         assert sum(1 for _ in view.sessions.bars(RUN)) == 40
 
 
 def test_a_reader_sees_one_state_while_a_writer_goes_on(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "a.db") as store:
+    with Store.open(databases.place(tmp_path)) as store:
         with store.begin() as work:
             work.runs.start(build.run())
             work.sessions.save(RUN, build.record(0))
@@ -76,6 +81,7 @@ def test_a_reader_sees_one_state_while_a_writer_goes_on(tmp_path: Path) -> None:
             assert view.sessions.digest(RUN) != before
 
 
+@of_a_file
 def test_a_file_that_is_no_database_halts_with_the_way_out(tmp_path: Path) -> None:
     place = tmp_path / "a.db"
     place.write_bytes(b"not a database, but long enough to look like one" * 100)
@@ -83,11 +89,13 @@ def test_a_file_that_is_no_database_halts_with_the_way_out(tmp_path: Path) -> No
         Store.open(place)
 
 
+@of_a_file
 def test_a_missing_folder_halts_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(Halt, match="folder exists"):
         Store.open(tmp_path / "nowhere" / "a.db")
 
 
+@of_a_file
 def test_a_damaged_file_halts_with_the_way_out(tmp_path: Path) -> None:
     place = tmp_path / "a.db"
     with Store.open(place) as store, store.begin() as work:
@@ -102,6 +110,7 @@ def test_a_damaged_file_halts_with_the_way_out(tmp_path: Path) -> None:
         store.check()
 
 
+@of_a_file
 def test_a_backup_is_whole_while_a_writer_goes_on(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as store:
         with store.begin() as work:

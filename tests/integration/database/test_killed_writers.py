@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from oomrl.adapters.database import Store
+from tests import databases
 from tests.integration.database import builders as build
 from tests.integration.database.builders import RUN
 
@@ -18,6 +19,7 @@ SESSIONS = 90
 WRITER = """
 import sys
 from oomrl.adapters.database import Store
+from tests import databases
 from tests.integration.database import builders as build
 with Store.open(sys.argv[1], durable=False) as store:
     with store.begin() as work:
@@ -32,10 +34,10 @@ with Store.open(sys.argv[1], durable=False) as store:
 """
 
 
-def writer(place: Path) -> subprocess.Popen[bytes]:
+def writer(place: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(place), str(SESSIONS)],
+        [sys.executable, "-c", WRITER, place, str(SESSIONS)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,
@@ -65,7 +67,7 @@ def check_whole(store: Store) -> int:
 
 
 def test_a_killed_writer_leaves_whole_sessions_and_another_goes_on(tmp_path: Path) -> None:
-    place = tmp_path / "oomrl.db"
+    place = databases.place(tmp_path)
     moments = random.Random(7)
     seen = 0
     for _ in range(6):
@@ -93,7 +95,8 @@ def test_a_killed_writer_leaves_whole_sessions_and_another_goes_on(tmp_path: Pat
         assert check_whole(store) == SESSIONS
         with store.read() as view:
             digest = view.sessions.digest(RUN)
-    with Store.open(tmp_path / "undisturbed.db", durable=False) as store:
+    (tmp_path / "undisturbed").mkdir()
+    with Store.open(databases.place(tmp_path / "undisturbed"), durable=False) as store:
         with store.begin() as work:
             work.runs.start(build.run())
         for number in range(SESSIONS):

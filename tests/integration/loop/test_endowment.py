@@ -15,8 +15,8 @@ from oomrl.daemon.jobs import Heard
 from oomrl.daemon.tracing import Traces
 from oomrl.domain.ledger import Book
 from oomrl.domain.records import CapitalEvent, CapitalKind
-from oomrl.settings import load
 from oomrl.testing import calendar_tapes
+from tests import databases
 
 #: A Friday; the first decision of the week after it is made on Monday, and its orders trade on Tuesday.
 FRIDAY = date(2024, 3, 1)
@@ -28,7 +28,7 @@ def traded(folder: Path, until: date, broker: str) -> None:
     tape = folder / "market.parquet"
     asked = bootstrap.Simulation(
         state=folder / "state",
-        settings=load(None, {"loop": {"reviewer": "auto"}}),
+        settings=databases.settings(folder / "state", {"loop": {"reviewer": "auto"}}),
         tape=str(tape),
         from_day=FRIDAY,
         growing=True,
@@ -56,13 +56,13 @@ def test_an_endowment_is_in_the_exchange_s_cash_and_in_the_ledger_s(tmp_path: Pa
         traded(tmp_path, day, broker)
 
     until(served[0])
-    with Store.open(tmp_path / "state" / "oomrl.db") as store, store.begin() as work:
+    with Store.open(databases.place(tmp_path / "state")) as store, store.begin() as work:
         before = work.ledger.cash(bootstrap.RUN, Book.BOTH)
         at = datetime(2024, 3, 2, tzinfo=UTC)
         work.capital.save(CapitalEvent("endow/1", bootstrap.RUN, CapitalKind.ENDOW, FRIDAY, at, GIVEN, "ann", "grow"))
     until(served[1])
-    with Store.open(tmp_path / "state" / "oomrl.db") as store, store.read() as view:
+    with Store.open(databases.place(tmp_path / "state")) as store, store.read() as view:
         assert view.ledger.cash(bootstrap.RUN, Book.BOTH) == before + GIVEN
     until(served[2])
-    with Store.open(tmp_path / "state" / "oomrl.db") as store, store.read() as view:
+    with Store.open(databases.place(tmp_path / "state")) as store, store.read() as view:
         assert view.orders.counts(bootstrap.RUN)[1] > 0

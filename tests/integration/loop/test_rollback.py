@@ -13,7 +13,7 @@ from oomrl.cli.console import Watching
 from oomrl.domain.deployment import Watched
 from oomrl.domain.records import CapitalKind, Deployment, DeploymentKind
 from oomrl.loop import Loop
-from oomrl.settings import load
+from tests import databases
 from tests.acceptance.conftest import write_tape
 
 FIRST, BROKEN_ON = date(2010, 6, 1), date(2010, 6, 11)
@@ -26,7 +26,7 @@ class Case:
     tape: Path
 
     def loop(self) -> tuple[bootstrap.Assembled, Loop]:
-        settings = load(None, {"loop": {"reviewer": "auto"}})
+        settings = databases.settings(self.state, {"loop": {"reviewer": "auto"}})
         asked = bootstrap.Simulation(self.state, settings, str(self.tape), from_day=FIRST)
         made = bootstrap.assemble(asked, Watching(0, quiet=True))
         return made, made.loop

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,13 +10,12 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx import Response
-from sqlalchemy import make_url
 
 from oomrl.domain.people import Person, Right, Role
 from oomrl.settings import Settings, WebSettings
 from oomrl.web.app import create_app
 from oomrl.web.site import Site
-from tests.integration.database.conftest import postgres_database  # noqa: F401
+from tests import databases
 from tests.states import RUN, MadeUp, made_up, opened
 
 #: What the test client calls the page.
@@ -127,28 +125,16 @@ def quick_hashes() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def databases(request: pytest.FixtureRequest) -> Callable[[str], str] | None:
-    """Give a maker of PostgreSQL databases, each a copy of another, where the tests are asked to run on them."""
-    if request.config.getoption("--database") == "sqlite":
-        return None
-    made: Callable[[str], str] = request.getfixturevalue("postgres_database")
-    return made
-
-
-@pytest.fixture(scope="session")
-def copied(
-    tmp_path_factory: pytest.TempPathFactory, databases: Callable[[str], str] | None
-) -> Callable[[Path], MadeUp]:
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], MadeUp]:
     """Give a maker of state directories with one loss, which are copied."""
     template = tmp_path_factory.mktemp("template") / "state"
-    place = databases("template0") if databases else None
-    made = made_up(template, place=place)
+    made = made_up(template)
     made.loss()
     made.store.close()
 
     def copy(state: Path) -> MadeUp:
-        shutil.copytree(template, state)
-        return opened(state, databases(make_url(place).database or "") if databases and place else None)
+        databases.chosen.copy(template, state)
+        return opened(state)
 
     return copy
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 import schemathesis
@@ -23,12 +22,12 @@ EXAMPLES = settings(
 
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory, databases: Callable[[str], str] | None):  # type: ignore[no-untyped-def]
+def api(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
     """Give the schema of a served application, and a token with every right."""
     from oomrl.settings import Settings, WebSettings
     from oomrl.web.app import create_app
 
-    made = made_up(tmp_path_factory.mktemp("api") / "state", place=databases("template0") if databases else None)
+    made = made_up(tmp_path_factory.mktemp("api") / "state")
     made.loss()
     made.proposal()
     app = create_app(

@@ -10,13 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from oomrl.settings import load
 from oomrl.web import events, protocol
 from oomrl.web.serving import serving
+from tests import databases
 from tests.integration.web.conftest import Page
 from tests.states import RUN, made_up
-
-SETTINGS = load(None, {"web": {"port": 0}})
 
 
 @pytest.fixture
@@ -25,7 +23,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(protocol, "MOST", 3)
     made = made_up(tmp_path / "state")
     made.store.close()
-    with serving(made.state, SETTINGS, RUN, say=lambda _: None) as url:
+    with serving(made.state, databases.settings(made.state, {"web": {"port": 0}}), RUN, say=lambda _: None) as url:
         yield url
 
 

@@ -57,7 +57,7 @@ from oomrl.judging import Judge
 from oomrl.live import is_paper, require_paper_or_consent
 from oomrl.loop import STAGES, Loop, Rules
 from oomrl.ports import Broker, Market, Timer
-from oomrl.settings import AccountOf, Settings
+from oomrl.settings import AccountOf, Settings, differences
 from oomrl.stages import Watcher
 
 if TYPE_CHECKING:
@@ -249,13 +249,11 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
         known = work.runs.get(run)
         if known is None:
             work.runs.start(Run(run, "simulation", key, asked.seed, tape.digest, clock.now()))
-    if known is not None and dict(known.settings) != json.loads(json.dumps(key)):
-        changed = sorted(
-            name for name, value in json.loads(json.dumps(key)).items() if known.settings.get(name) != value
-        )
+    if known is not None and (changed := differences(known.settings, json.loads(json.dumps(key)))):
+        kept = "An account keeps the settings that it began with: change them back. `oomrl endow` gives it money."
+        anew = "Name another --state, or add --fresh to begin anew."
         raise Mistake(
-            f"{asked.state} holds another run (it differs in: {', '.join(changed)}). "
-            "Name another --state, or add --fresh to begin anew."
+            f"{asked.state} holds another run (it differs in: {'; '.join(changed)}). {kept if asked.growing else anew}"
         )
     if repository is None:
         repository = Repository.create(asked.state / "strategy.git", tree, f"Start: {asked.start}", clock.now())

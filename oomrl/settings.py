@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +18,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from oomrl.errors import Mistake
 
+#: The most dollars of anything: what every database keeps to the cent.
+MOST_DOLLARS = Decimal(10) ** 12
+
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -25,8 +29,8 @@ class Section(BaseModel):
 class Account(Section):
     """The endowment in dollars, and the riskless rate a year that reports use."""
 
-    endowment: Decimal = Field(Decimal(1_000_000), gt=0, decimal_places=2)
-    compute_endowment: Decimal = Field(Decimal(100), ge=0, decimal_places=2)
+    endowment: Decimal = Field(Decimal(1_000_000), gt=0, le=MOST_DOLLARS, decimal_places=2)
+    compute_endowment: Decimal = Field(Decimal(100), ge=0, le=MOST_DOLLARS, decimal_places=2)
     riskless_rate: float = Field(0.0135, ge=0, lt=1)
 
 
@@ -372,8 +376,8 @@ class AccountOf(Section):
     broker: Literal["simulated", "alpaca"] = "simulated"
     existing: Literal["adopt", "refuse"] = "refuse"
     symbols: tuple[str, ...] = ()
-    capital: Decimal | None = Field(None, gt=0, decimal_places=2)
-    endowment: Decimal | None = Field(None, gt=0, decimal_places=2)
+    capital: Decimal | None = Field(None, gt=0, le=MOST_DOLLARS, decimal_places=2)
+    endowment: Decimal | None = Field(None, gt=0, le=MOST_DOLLARS, decimal_places=2)
     model: Literal["offline", "manual", "openai"] | None = None
 
 
@@ -404,9 +408,29 @@ class Settings(BaseSettings):
     executor: ExecutorSettings = ExecutorSettings()
     accounts: dict[str, AccountOf] = Field(default_factory=dict)
 
+    def of(self, account: str) -> Settings:
+        """Return the settings with what one of the accounts has of its own."""
+        terms, changed = self.accounts[account], dict[str, object]()
+        if terms.endowment is not None:
+            changed["account"] = self.account.model_copy(update={"endowment": terms.endowment})
+        if terms.model is not None:
+            changed["model"] = self.model.model_copy(update={"provider": terms.model})
+        return self.model_copy(update=changed)
+
     def of_the_run(self) -> dict[str, Any]:
         """Return what decides about a run's results: not where it is run, how it is watched and reviewed, no secret."""
         return self.model_dump(mode="json", include=OUTCOME)
+
+
+def differences(began: Any, now: Any, name: str = "") -> list[str]:
+    """Name what differs between two nested mappings of JSON, with both values.
+
+    What only one of them has came or went with a version of the program and is left out.
+    """
+    if isinstance(began, Mapping) and isinstance(now, Mapping):
+        each = (differences(began[part], now[part], f"{name}.{part}".strip(".")) for part in now if part in began)
+        return [line for lines in each for line in lines]
+    return [] if began == now else [f"{name} was {began!r}, is {now!r}"]
 
 
 def load(path: Path | None, overrides: dict[str, Any] | None = None) -> Settings:

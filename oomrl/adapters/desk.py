@@ -45,7 +45,7 @@ from oomrl.domain.records import (
 from oomrl.domain.roll import Roll, same_person
 from oomrl.errors import Mistake, Refused, Unavailable
 from oomrl.review import Bound, Risk, Vote, bound, review, risk_of, standing
-from oomrl.settings import ReviewSettings, Settings
+from oomrl.settings import MOST_DOLLARS, ReviewSettings, Settings
 
 LONGEST = 10_000
 
@@ -233,7 +233,6 @@ class Desk:
             raise Mistake(f"Expected a reason of at most {LONGEST} characters of text, was {len(reason)}.")
         # What the decision rests on is read where it is written, so that of two at once the second sees the first.
         with self.store.begin() as work:
-            work.proposals.hold(self.run, proposal)
             case = self._case(work, person, proposal)
             record = review(
                 case.proposal,
@@ -306,7 +305,6 @@ class Desk:
         why = _words(reason, "reason")
         # Head, deployments and their record are of one moment, so that of two at once the second sees the first.
         with self.store.begin() as work:
-            work.runs.hold(self.run)
             head, log = self.repository.head(), self.repository.log()
             if seen is not None and seen != head:
                 raise Refused(f"Expected {seen[:12]} to be deployed as it was shown, was {head[:12]}: look again.")
@@ -353,7 +351,7 @@ class Desk:
         why = _words(reason, "reason")
         endows = kind not in (CapitalKind.HALT, CapitalKind.RESUME)
         if endows and not (
-            amount.is_finite() and 0 < amount < Decimal(10) ** 15 and amount == amount.quantize(Decimal("0.01"))
+            amount.is_finite() and 0 < amount <= MOST_DOLLARS and amount == amount.quantize(Decimal("0.01"))
         ):
             raise Mistake(f"Expected an amount above 0 in dollars and cents, was {amount}.")
         if len(once) > 80:
@@ -366,7 +364,6 @@ class Desk:
             if mark is None and endows:
                 raise Mistake("Expected a run with at least one session, was none.")
             if mark is not None:
-                work.runs.hold(self.run)
                 self._move(work, person, kind, why, amount, mark, once)
             done = self._note(work, person, kind.value, self.run, f"{amount} dollars: {why}" if endows else why)
         if kind is CapitalKind.RESUME:

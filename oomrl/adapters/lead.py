@@ -11,7 +11,8 @@ import fcntl
 import os
 import socket
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -111,15 +112,17 @@ class HostLead:
         self._leads = False
 
 
-def demanding(state: Path, settings: Settings, lease: Lease) -> Callable[[], None]:
-    """Return a check that raises `Halt` unless the lease holds for longer than one request to the broker takes."""
-    margin, store = timedelta(seconds=settings.service.http_timeout), Store.open(place(state, settings))
+@contextmanager
+def demanding(state: Path, settings: Settings, lease: Lease) -> Iterator[Callable[[], None]]:
+    """Give a check that raises `Halt` unless the lease holds for longer than one request to the broker takes."""
+    margin = timedelta(seconds=settings.service.http_timeout)
+    with Store.open(place(state, settings)) as store:
 
-    def demand() -> None:
-        with store.read() as view:
-            view.leases.demand(lease, view.leases.now(), margin)
+        def demand() -> None:
+            with store.read() as view:
+                view.leases.demand(lease, view.leases.now(), margin)
 
-    return demand
+        yield demand
 
 
 class Led:

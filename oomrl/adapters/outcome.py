@@ -16,7 +16,7 @@ from oomrl.adapters.repository import Repository
 from oomrl.domain.controls import other_cadence, placebo
 from oomrl.domain.market import Floats
 from oomrl.domain.performance import day_returns, performance, sharpe_difference, turnover
-from oomrl.domain.records import DeploymentKind, Mark
+from oomrl.domain.records import DeploymentKind, Mark, ProposalStatus
 from oomrl.exchange.replay import ReplayResult
 
 #: Below this many sessions no figure is worth an interval.
@@ -169,6 +169,7 @@ def outcome(
         orders, fills = view.orders.counts(run)
         _, _, model_cost = view.prompts.bill(run)
         state, told = view.capital.state(run), losses_told(view, run)
+    escalations = sum(made.status is ProposalStatus.ESCALATED for made in proposals)
     curve = curve_of_marks(marks, endowment)
     last = marks[-1].day if marks else start_day
     first_tree = repository.tree(deployments[0].revision)
@@ -180,7 +181,8 @@ def outcome(
         **figures(curve, riskless, seed),
         "revisions": len(deployments),
         "losses": len(losses),
-        "proposals": len(proposals),
+        "proposals": len(proposals) - escalations,
+        "escalations": escalations,
         "verdicts": {
             "pass": sum(v.outcome == "pass" for v in verdicts),
             "refuse": sum(v.outcome != "pass" for v in verdicts),

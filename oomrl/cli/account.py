@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from collections.abc import Collection
+from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ import click
 
 from oomrl.cli.desk import desk
 from oomrl.cli.options import (
+    dollars,
     json_option,
     now,
     only_run,
@@ -22,7 +25,7 @@ from oomrl.cli.options import (
     state_settings,
 )
 from oomrl.domain.records import CapitalKind
-from oomrl.errors import Mistake, NothingYet, Unavailable
+from oomrl.errors import Mistake, NothingYet, OomrlError, Unavailable
 
 if TYPE_CHECKING:
     from oomrl.settings import Settings
@@ -81,8 +84,7 @@ def halt(flatten: bool, state: Path, person: str, reason: str) -> None:
     """
     from oomrl.adapters import halting
 
-    if not state.is_dir():
-        raise Mistake(f"Expected a state directory at {state}, found none. Name it with --state.")
+    _find(state)
     steps = {
         "the broker": lambda: halting.cancel_all(_settings_of(state), now(), flatten),
         "the record": lambda: _record(state, CapitalKind.HALT, person, reason, Decimal(0)),
@@ -125,16 +127,29 @@ def resume(state: Path, person: str, reason: str) -> None:
 @person_options
 def endow(amount: str, compute: bool, state: Path, person: str, reason: str) -> None:
     """Put money in, with a reason. Enough of it ends out of money."""
-    try:
-        dollars = Decimal(amount)
-        if not dollars.is_finite():
-            raise InvalidOperation
-        dollars = dollars.quantize(Decimal("0.01"))
-    except InvalidOperation as error:
-        raise Mistake(f"Expected an amount in dollars, was {amount!r}.") from error
-    _record(state, CapitalKind.ENDOW_COMPUTE if compute else CapitalKind.ENDOW, person, reason, dollars)
+    given = dollars(amount)
+    _record(state, CapitalKind.ENDOW_COMPUTE if compute else CapitalKind.ENDOW, person, reason, given)
     what = "for model calls" if compute else "booked at the next close"
-    click.echo(f"Recorded: {dollars} dollars, {what}.")
+    click.echo(f"Recorded: {given} dollars, {what}.")
+
+
+def _find(state: Path) -> None:
+    """Make sure that trading looks for the switch in a directory; make that of an account that has not traded yet."""
+    from oomrl.adapters.database.place import MAIN, service_of
+
+    root, account = service_of(state)
+    accounts: Collection[str] = ()
+    if state != root:
+        with suppress(OomrlError):  # a halt works without settings too
+            accounts = state_settings(root).accounts
+    if accounts and account not in accounts:
+        raise Mistake(f"Expected one of the accounts {', '.join(accounts)} of {root}, was {account}.")
+    if accounts and account == MAIN:
+        raise Mistake(f"The main account lives in the service's own directory: --state {root} halts every account.")
+    if account in accounts:
+        state.mkdir(parents=True, exist_ok=True)
+    if not state.is_dir():
+        raise Mistake(f"Expected a state directory at {state}, found none. Name it with --state.")
 
 
 def _settings_of(state: Path) -> Settings:

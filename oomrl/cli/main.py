@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None, timer: Timer | None = None) -> 
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted; what was committed stays, and the same command goes on from there.", err=True)
+        click.echo("Interrupted.", err=True)
         sys.exit(2)
     except Refused as error:
         click.echo(f"Refused: {error}", err=True)

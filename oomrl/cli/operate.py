@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,9 @@ import click
 from oomrl.cli.options import (
     SETTINGS_FILE,
     START_HELP,
+    dollars,
     json_option,
+    now,
     settings_option,
     state_option,
     state_settings,
@@ -39,6 +41,9 @@ provider = "{model}"
 tape = {tape}
 start = {start}
 """
+
+#: A tape that ended so long ago is not one that a session is added to each day.
+ENDED = timedelta(days=14)
 
 
 @click.command()
@@ -86,7 +91,7 @@ def init(
         endowment = endowment or click.prompt("Endowment in dollars", default="1000000")
     elif endowment:
         raise Mistake("Expected no --endowment: the account's own money is it. --capital limits what is worked with.")
-    account = f"[account]\nendowment = {endowment}\n\n" if endowment else ""
+    account = f"[account]\nendowment = {dollars(endowment).normalize():f}\n\n" if endowment else ""
     where, begin = (str(Path(given).resolve()) if Path(given).exists() else given for given in (tape, start))
     text = EXAMPLE.format(account=account, model=model, tape=json.dumps(where), start=json.dumps(begin))
     if broker != "simulated":
@@ -94,7 +99,7 @@ def init(
     if symbols:
         text += f"symbols = {json.dumps([name.strip().upper() for name in symbols.split(',') if name.strip()])}\n"
     if capital:
-        text += f"capital = {json.dumps(capital)}\n"
+        text += f"capital = {dollars(capital).normalize():f}\n"
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     target.write_text(text, "utf-8")
     try:
@@ -102,7 +107,7 @@ def init(
         from oomrl.exchange.tape_files import load_tape
 
         settings = state_settings(state)
-        load_tape(where)
+        ends = load_tape(where).days[-1]
         start_tree(begin)
         if broker == "alpaca":
             click.echo(_stock(settings))
@@ -110,6 +115,11 @@ def init(
         target.unlink()
         raise
     where = shlex.quote(str(state))
+    if not (broker == "alpaca" and where.endswith(".parquet")) and now().date() - ends > ENDED:
+        click.echo(
+            f"Its tape ended on {ends}. The service judges a session once the tape has it: until sessions are added "
+            "(a built-in tape gets none) it waits. `oomrl simulate` trades a tape that has ended."
+        )
     click.echo(f"Wrote {target}. Next: oomrl doctor --state {where} ; oomrl run --state {where}")
 
 

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -117,6 +118,18 @@ def qualification_of(state: Path, store: Store, run: str) -> Standing:
         found = view.runs.get(run)
     assert found is not None
     return standing_of(state, found.settings["settings"], now())  # type: ignore[arg-type]
+
+
+def dollars(given: str) -> Decimal:
+    """Read an amount of dollars and cents that a person gave; raise `Mistake` for what is none."""
+    try:
+        amount = Decimal(given)
+        exact = amount.quantize(Decimal("0.01"))
+    except InvalidOperation:
+        exact = amount = Decimal("NaN")
+    if exact != amount:
+        raise Mistake(f"Expected an amount in dollars and cents, such as 250000 or 1234.56, was {given!r}.")
+    return exact
 
 
 def plain(text: str) -> str:

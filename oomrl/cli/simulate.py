@@ -124,6 +124,7 @@ def simulate(
     bootstrap.examine(asked)
     with ExitStack() as page:
         page.enter_context(alone(state))
+        page.enter_context(said_on_the_way_out(state))
         if fresh:
             forget(state)
         before = acts(asked)
@@ -137,6 +138,17 @@ def simulate(
         if serve:
             console.print("The page is served until Ctrl-C.")
             Event().wait()
+
+
+@contextmanager
+def said_on_the_way_out(state: Path) -> Iterator[None]:
+    """Say, where Ctrl-C ends a run that has begun, that it can be gone on with."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if holds_a_run(state):
+            click.echo("What was committed stays, and the same command goes on from there.", err=True)
+        raise
 
 
 def run_once(
@@ -299,7 +311,8 @@ def show(result: dict[str, Any], losses: Sequence[LossTold], state: Path, as_jso
     verdicts = result["verdicts"]
     console.print(
         f"{result['losses']} losses, {result['proposals']} proposals ({verdicts['refuse']} refused, "
-        f"{verdicts['pass']} passed), {result['deployments']} deployments; {result['orders']} orders, "
+        f"{verdicts['pass']} passed), {result['escalations']} escalations, {result['deployments']} deployments; "
+        f"{result['orders']} orders, "
         f"{result['fills']} fills in {result['sessions']} sessions, {result['wall_seconds']} s."
     )
     if result["halted"] or result["state"] == "out_of_money":

@@ -23,7 +23,8 @@ from oomrl.adapters.starts import start_tree, strategy_folder
 from oomrl.adapters.strategies import configuration
 from oomrl.calendar import Calendar
 from oomrl.daemon import backup
-from oomrl.daemon.jobs import MIN_FREE_BYTES
+from oomrl.daemon.began import changed
+from oomrl.daemon.health import MIN_FREE_BYTES
 from oomrl.errors import OomrlError
 from oomrl.exchange.tape_files import load_tape
 from oomrl.live import is_paper, require_paper_or_consent
@@ -70,6 +71,7 @@ def examine(state: Path, settings: Settings) -> Iterator[Finding]:
     for name in settings.accounts:
         checks += [
             (f"account {name}: strategy", lambda name=name: _strategy(settings, name)),  # type: ignore[misc]
+            (f"account {name}: settings", lambda name=name: _settings(state, settings, name)),  # type: ignore[misc]
             (f"account {name}: tape", lambda name=name: _tape(settings, name)),  # type: ignore[misc]
             (f"account {name}: audit chain", lambda name=name: _audit(state, name)),  # type: ignore[misc]
             (f"account {name}: backup", lambda name=name: _backup(state, name)),  # type: ignore[misc]
@@ -254,6 +256,13 @@ def _tape(settings: Settings, account: str) -> str:
         mend = "the daemon adds what is missing" if own else "let your download add a session a day, after the close"
         raise Fault(what, mend, "warn")
     return f"{len(tape.days)} sessions to {tape.days[-1]}, {len(tape.symbols)} names"
+
+
+def _settings(state: Path, settings: Settings, account: str) -> str:
+    found = changed(state, settings, account)
+    if found:
+        raise Fault("; ".join(found), "change them back: an account keeps what it began with, see `oomrl endow`")
+    return "as it began"
 
 
 def _audit(state: Path, account: str) -> str:

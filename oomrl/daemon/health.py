@@ -10,6 +10,9 @@ from typing import Any
 
 from oomrl.errors import Mistake
 
+#: What is left free on the disk before each open: a day's fills and a backup must have room.
+MIN_FREE_BYTES = 200_000_000
+
 Answer = tuple[int, Mapping[str, Any]]
 
 

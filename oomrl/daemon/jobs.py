@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -23,6 +24,7 @@ from oomrl.adapters.strategies import sandboxed
 from oomrl.adapters.timers import WallTimer
 from oomrl.calendar import Calendar
 from oomrl.daemon import backup, digest, retention
+from oomrl.daemon.health import MIN_FREE_BYTES
 from oomrl.daemon.service import Outcome, run_of, wall_clock
 from oomrl.daemon.tracing import Traces
 from oomrl.domain.account import SessionRecord
@@ -38,9 +40,6 @@ from oomrl.exchange.tape_files import load_tape
 from oomrl.ports import Broker, Timer
 from oomrl.settings import AccountOf, Settings
 from oomrl.stages import Facts
-
-#: What is left free on the disk before each open: a day's fills and a backup must have room.
-MIN_FREE_BYTES = 200_000_000
 
 #: The stages of the loop that a job carries out on its session.
 STAGES: Mapping[str, frozenset[str]] = {
@@ -79,25 +78,15 @@ class Desk:
                 f"Expected [accounts.{self.account}] in the settings, was missing: `oomrl init` writes one."
             ) from error
 
-    def demand(self) -> Callable[[], None]:
-        """Return the check before each order."""
-        assert self.lease is not None
-        return demanding(self.state, self.settings, self.lease)
+    def demand(self) -> AbstractContextManager[Callable[[], None]]:
+        """Give the check before each order."""
+        return nullcontext(lambda: None) if self.lease is None else demanding(self.state, self.settings, self.lease)
 
     def calendar(self) -> Calendar:
         return Calendar(self.settings.service.calendar, closures=self.settings.service.closures)
 
     def open(self) -> Store:
         return Store.open(place(self.state, self.settings, self.account))
-
-    def own_settings(self) -> Settings:
-        """Return the settings with what this account has of its own."""
-        terms, changed = self.terms, dict[str, object]()
-        if terms.endowment is not None:
-            changed["account"] = self.settings.account.model_copy(update={"endowment": terms.endowment})
-        if terms.model is not None:
-            changed["model"] = self.settings.model.model_copy(update={"provider": terms.model})
-        return self.settings.model_copy(update=changed)
 
 
 def perform(desk: Desk, job: str, session: date) -> Outcome:
@@ -127,22 +116,28 @@ def stage(desk: Desk, job: str, session: date) -> Outcome:
         raise Halt(f"Expected a session on {day} as the calendar says, but the tape has none: see [service] closures")
     if job in BEFORE_CLOSE and not _served(desk):
         return Outcome(True, "nothing is known yet: the first session has not been judged")
+    with desk.demand() as demand:
+        return _worked(desk, job, day, demand)
+
+
+def _worked(desk: Desk, job: str, day: date, demand: Callable[[], None]) -> Outcome:
+    """Run the loop up to the close of `day` for what a job may do."""
     heard = Heard(Traces(os.environ))
     made = bootstrap.assemble(
         bootstrap.Simulation(
             state=desk.folder,
-            settings=desk.own_settings(),
+            settings=desk.settings.of(desk.account),
             tape=desk.terms.tape,
             from_day=_first(desk, day),
             start=desk.terms.start,
             growing=True,
             name=desk.account,
             may=STAGES[job],
-            holding=lambda broker: broker if desk.lease is None else Led(broker, desk.demand(), day),
+            holding=lambda broker: broker if desk.lease is None else Led(broker, demand, day),
             broker="alpaca" if desk.terms.broker == "alpaca" else "inprocess",
             terms=desk.terms,
             timer=desk.timer,
-            guard=desk.demand() if desk.lease is not None and desk.terms.broker == "alpaca" else lambda: None,
+            guard=demand if desk.terms.broker == "alpaca" else lambda: None,
         ),
         heard,
     )
@@ -182,7 +177,7 @@ def dry_trade(desk: Desk, session: date) -> list[str]:
     made = bootstrap.assemble(
         bootstrap.Simulation(
             state=desk.folder,
-            settings=desk.own_settings(),
+            settings=desk.settings.of(desk.account),
             tape=desk.terms.tape,
             from_day=before.day,
             start=desk.terms.start,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from oomrl.adapters.database.place import MAIN, folder, place
 from oomrl.adapters.lead import HostLead, Lead
 from oomrl.calendar import Calendar
 from oomrl.daemon import health
+from oomrl.daemon.began import changed
 from oomrl.daemon.children import Children, Started, started
 from oomrl.daemon.clocks import ClockWatch
 from oomrl.daemon.metrics import Metrics
@@ -43,6 +45,7 @@ LOOK = 60.0
 SKEW = 30.0
 #: Without a beat for so long the process is unwell.
 UNWELL = 30.0
+KEEPS = "An account keeps the settings that it began with: change it back, and give it money by `oomrl endow`"
 
 
 class Daemon:
@@ -132,12 +135,15 @@ class Daemon:
         return (200 if age < UNWELL else 503), {"well": age < UNWELL, "seconds_since_beat": round(age, 1)}
 
     def ready(self) -> health.Answer:
-        """Say whether this daemon does the work now."""
-        ready = self.leads and not self._skewed and not self._stop.is_set()
+        """Say whether this daemon does the work now: it leads, clocks agree, and what it does can be written down."""
+        free = shutil.disk_usage(self.state).free
+        ready = self.leads and not self._skewed and not self._stop.is_set() and free >= health.MIN_FREE_BYTES
         return (200 if ready else 503), {
             "ready": ready,
             "leads": self.leads,
             "clock_agrees": not self._skewed,
+            "bytes_free": free,
+            "bytes_needed": health.MIN_FREE_BYTES,
             "busy": self.service.busy(),
         }
 
@@ -155,6 +161,7 @@ class Daemon:
         self._schedule(scheduler)
         self.beat()
         self.systemd.tell("READY=1", f"STATUS={self._status()}")
+        self._say_changed()
         self.log.info("serving", accounts=list(self.service.accounts), leads=self.leads, listen=listen)
         try:
             while not self._stop.is_set():
@@ -201,13 +208,15 @@ class Daemon:
         self._skewed = skewed
 
     def reload(self, scheduler: Any) -> None:
-        """Read the settings again; keep the old ones where the new are wrong."""
+        """Read the settings again; keep the old ones where the new are wrong, or not what an account began with."""
         self.systemd.tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         before = self.settings
         try:
             self.settings = self._load()
             accounts, calendar = self._accounts(), self._calendar()
-        except (Mistake, OSError) as error:
+            for account, what in self._changed():
+                raise Mistake(f"Account {account}: {what}. {KEEPS}")
+        except (Mistake, Halt, OSError) as error:
             self.settings = before
             self.log.error("the settings stay as they were", reason=str(error))
         else:
@@ -257,6 +266,18 @@ class Daemon:
             if account != MAIN:
                 folder(self.state, account).mkdir(parents=True, exist_ok=True)
         return tuple(self.settings.accounts)
+
+    def _changed(self) -> Iterator[tuple[str, str]]:
+        """Yield the accounts that began with other settings than these, with the first that differs."""
+        for account in self.settings.accounts:
+            for what in changed(self.state, self.settings, account)[:1]:
+                yield account, what
+
+    def _say_changed(self) -> None:
+        """Say of each account whose settings are not what it began with that its jobs will refuse them."""
+        with contextlib.suppress(Halt):  # a store that is away is said elsewhere
+            for account, what in self._changed():
+                self.log.error("the settings of an account changed", account=account, reason=f"{what}. {KEEPS}")
 
     def _status(self) -> str:
         return f"{'leads' if self.leads else 'stands by'}, {len(self.service.accounts)} accounts"

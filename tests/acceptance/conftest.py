@@ -27,7 +27,9 @@ class Ran:
     err: str
 
 
-def command(*arguments: str | Path, timeout: float = 240, env: dict[str, str] | None = None) -> Ran:
+def command(
+    *arguments: str | Path, timeout: float = 240, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> Ran:
     """Run `python -m oomrl ...` from outside the checkout's folder, on the database of its --state."""
     given = list(map(str, arguments))
     done = subprocess.run(
@@ -37,6 +39,7 @@ def command(*arguments: str | Path, timeout: float = 240, env: dict[str, str] | 
         timeout=timeout,
         env={**os.environ, "PYTHONPATH": str(ROOT), **databases.of_command(given), **(env or {})},
         check=False,
+        cwd=cwd,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
 

@@ -35,6 +35,7 @@ def test_a_script_answers_a_manual_run_to_its_end(tmp_path: Path, command: Calla
         line.removeprefix("answered ").split("-")[0] for line in done.stderr.split("\n") if line.startswith("answered ")
     ]
     assert roles == ["analyst", "test", "coder"]
-    assert result["losses"] == result["proposals"] == 1 and result["model_cost"] == 0
+    assert result["losses"] == result["escalations"] == 1 and result["model_cost"] == 0
+    assert result["proposals"] == 0
     assert result["verdicts"] == {"pass": 0, "refuse": 0}, "an escalation is judged by nobody and counts as no try"
     assert "escalated" in command("diagnose", "--state", state).out

@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from oomrl.adapters.database import Store
+from oomrl.adapters.kill_switch import demand
 from oomrl.calendar import Calendar
+from oomrl.errors import Halt
 from oomrl.settings import load
 from oomrl.testing import calendar_tapes
 from tests import databases
@@ -149,6 +151,70 @@ def test_the_service_serves_the_review_page_beside_it_and_ends_with_it(
             daemon.kill()
     with pytest.raises(httpx.ConnectError):
         httpx.get(page)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--endowment", "1e50"), "Expected an amount in dollars and cents, such as 250000 or 1234.56, was '1e50'."),
+        (("--endowment", "a lot"), "was 'a lot'"),
+        (("--endowment", "nan"), "was 'nan'"),
+        (("--endowment", "0.001"), "was '0.001'"),
+        (("--endowment", "1e13"), "account.endowment"),
+        (("--endowment", "-5"), "account.endowment"),
+    ],
+)
+def test_init_says_in_a_line_what_no_endowment_is(
+    command: Command, tmp_path: Path, given: tuple[str, str], told: str
+) -> None:
+    ran = command("init", "--tape", "builtin", "--model", "offline", *given, "--state", tmp_path / "state")
+    assert ran.code == 2 and told in ran.err and ran.err.count("\n") == 1 and "TOML" not in ran.err
+    assert not (tmp_path / "state" / "oomrl.toml").exists()
+
+
+def test_init_says_of_a_tape_that_has_ended_that_the_service_will_wait(command: Command, tmp_path: Path) -> None:
+    asked = ("--tape", "builtin", "--model", "offline", "--endowment", "1234.50", "--state", tmp_path / "state")
+    ran = command("init", *asked)
+    assert ran.code == 0 and "Its tape ended on 20" in ran.out and "oomrl simulate" in ran.out
+    assert load(tmp_path / "state" / "oomrl.toml").account.endowment == Decimal("1234.5")
+
+
+def test_what_is_interrupted_at_a_question_says_nothing_of_what_was_committed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "oomrl", "init", "--tape", "builtin", "--state", str(tmp_path / "state")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert done.returncode == 2 and done.stderr.strip().splitlines()[-1] == "Interrupted."
+    assert "committed" not in done.stderr
+
+
+def test_a_halt_of_one_account_is_written_where_its_trading_looks(command: Command, tape: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert command("init", "--tape", tape, "--endowment", "250000", "--model", "offline", "--state", state).code == 0
+    with (state / "oomrl.toml").open("a") as settings:
+        settings.write(f'\n[accounts.second]\ntape = "{tape}"\n')
+    why = ("--reason", "odd fills", "--state")
+    second = state / "accounts" / "second"
+    assert command("halt", *why, second).code == 0, "also before it has traded"
+    assert demand_words(second) and not demand_words(state)
+    assert command("halt", "--reason", "again", "--state", ".", cwd=second).code == 0
+    for wrong, told in (("main", f"--state {state}"), ("third", "Expected one of the accounts main, second")):
+        ran = command("halt", *why, state / "accounts" / wrong)
+        assert ran.code == 2 and told in ran.err and ran.err.count("\n") == 1
+        assert not (state / "accounts" / wrong).exists()
+
+
+def demand_words(state: Path) -> str:
+    """Return what the service's trading finds where it looks for the switch."""
+    try:
+        demand(state)
+    except Halt as halt:
+        return str(halt)
+    return ""
 
 
 def test_resume_says_only_what_it_did(command: Command, tape: Path, tmp_path: Path) -> None:

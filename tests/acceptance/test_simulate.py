@@ -108,7 +108,8 @@ def test_the_same_seed_gives_the_same_figures_also_after_kills(
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
-    arguments = [sys.executable, "-m", "oomrl", "simulate", *DEMO, "--state", str(tmp_path / "state")]
+    state = tmp_path / "state"
+    arguments = [sys.executable, "-m", "oomrl", "simulate", *DEMO, "--state", str(state)]
     process = subprocess.Popen(
         arguments,
         env={**os.environ, "PYTHONPATH": str(ROOT), **databases.of_command(arguments)},
@@ -118,7 +119,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         # A shell may have started this whole run in the background, with SIGINT ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    time.sleep(4)
+    while not (state / "strategy.git").is_dir() and process.poll() is None:
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2

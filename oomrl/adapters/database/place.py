@@ -35,7 +35,8 @@ def folder(state: Path, account: str = MAIN) -> Path:
 
 def service_of(state: Path) -> tuple[Path, str]:
     """Return the state directory of the whole service, and the account, that an account's state directory is of."""
-    return (state.parent.parent, state.name) if state.parent.name == "accounts" else (state, MAIN)
+    whole = state.absolute()
+    return (whole.parent.parent, whole.name) if whole.parent.name == "accounts" else (state, MAIN)
 
 
 def place(state: Path, settings: Settings, account: str = MAIN) -> str:

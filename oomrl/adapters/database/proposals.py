@@ -99,11 +99,6 @@ class Proposals:
             for r in rows
         ]
 
-    def hold(self, run: str, proposal: str) -> None:
-        """Let other transactions that decide about a proposal wait for the end of this one."""
-        query = select(proposals.c.id).where(proposals.c.run_id == self._runs.key(run), proposals.c.id == proposal)
-        self._connection.execute(query.with_for_update())
-
     def save_review(self, review: Review) -> bool:
         """Write what a reviewer did; return False where it is there already."""
         run = self._runs.key(review.run)

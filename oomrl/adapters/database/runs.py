@@ -43,10 +43,6 @@ class Runs:
         values = {"status": status.value, "result": None if result is None else dict(result)}
         self._connection.execute(update(runs).where(runs.c.id == self.key(run)).values(**values))
 
-    def hold(self, run: str) -> None:
-        """Let other transactions that move the whole run wait for the end of this one."""
-        self._connection.execute(select(runs.c.id).where(runs.c.id == self.key(run)).with_for_update())
-
     def get(self, run: str) -> Run | None:
         """Return a run, None where there is none of that id."""
         row = self._connection.execute(select(runs).where(runs.c.name == run)).one_or_none()

@@ -41,6 +41,11 @@ class Office:
     file: Path
     days: list[date]
 
+    def at(self, state: Path) -> Office:
+        """Return the same account of another state directory, on a database of its own."""
+        settings = databases.settings(state, {"accounts": {"main": {"tape": str(self.file)}}})
+        return replace(self, desk=replace(self.desk, state=state, settings=settings))
+
     def close(self, day: date) -> None:
         """Add a session to the tape and judge it."""
         calendar_tapes.write(self.tape, self.file, day)
@@ -181,7 +186,7 @@ def test_a_dry_trade_shows_each_order_with_its_reason_and_sends_and_writes_nothi
 
 def test_nothing_is_decided_with_less_history_than_the_strategy_needs(office: Office, tmp_path: Path) -> None:
     few = [day for day in office.tape.days if day <= FIRST][-100:]
-    short = replace(office, tape=calendar_tapes.market(few), desk=replace(office.desk, state=tmp_path / "short"))
+    short = replace(office.at(tmp_path / "short"), tape=calendar_tapes.market(few))
     with pytest.raises(Mistake, match="has 99 sessions before 2024-03-01, but the strategy needs 2.. to warm up"):
         short.close(FIRST)
     assert not short.desk.folder.joinpath("strategy.git").exists()
@@ -251,13 +256,13 @@ def test_a_backup_restores_the_account_elsewhere_and_the_next_session_goes_on(of
     assert made.stat().st_mode & 0o077 == 0
     with pytest.raises(Refused, match="Expected nothing"):
         backup.restore(made, office.desk.state, office.desk.settings)
-    backup.restore(made, tmp_path / "other", office.desk.settings)
+    other = office.at(tmp_path / "other")
+    backup.restore(made, other.desk.state, other.desk.settings)
     assert (tmp_path / "other" / "oomrl.toml").read_text("utf-8") == "# a person's\n"
     (tmp_path / "third").mkdir()
     (tmp_path / "third" / "oomrl.toml").write_text("# newer\n", "utf-8")
-    backup.restore(made, tmp_path / "third", office.desk.settings)
+    backup.restore(made, tmp_path / "third", office.at(tmp_path / "third").desk.settings)
     assert (tmp_path / "third" / "oomrl.toml").read_text("utf-8") == "# newer\n"
-    other = replace(office, desk=replace(office.desk, state=tmp_path / "other"))
     for place in (office, other):
         place.close(monday)
         assert jobs.perform(place.desk, "rebalance", tuesday).note.endswith("orders")
@@ -274,7 +279,7 @@ def test_a_damaged_backup_restores_nothing(office: Office, tmp_path: Path) -> No
     data[len(data) // 2] ^= 0xFF
     made.write_bytes(bytes(data))
     with pytest.raises(Halt, match="older one"):
-        backup.restore(made, tmp_path / "other", office.desk.settings)
+        backup.restore(made, tmp_path / "other", office.at(tmp_path / "other").desk.settings)
     assert not (tmp_path / "other" / "oomrl.db").exists()
 
 

@@ -188,6 +188,30 @@ def test_wrong_settings_are_refused_and_right_ones_taken_over_without_a_restart(
     assert daemon.end() == 0
 
 
+def test_settings_that_an_account_did_not_begin_with_stay_as_they_were_and_are_named(state: Path, serve) -> None:  # type: ignore[no-untyped-def]
+    command = [sys.executable, "-m", "oomrl", "once", "judge", "--session", "2024-03-01", "--state", str(state)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **databases.environment(state)}
+    assert subprocess.run(command, env=env, capture_output=True, check=False).returncode == 0
+    daemon = serve()
+    daemon.wait_for("serving")
+    good = (state / "oomrl.toml").read_text()
+    (state / "oomrl.toml").write_text(good + "[account]\nendowment = 500000\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    reason = str(daemon.wait_for("the settings stay as they were")["reason"])
+    assert "Account main: account.endowment was '1000000', is '500000'" in reason and "oomrl endow" in reason
+    (state / "oomrl.toml").write_text(good + "[service]\nkeep_days = 40\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_for("settings read again")
+    assert daemon.end() == 0
+    (state / "oomrl.toml").write_text(good + "[account]\nendowment = 500000\n")
+    again = serve()
+    told = again.wait_for("the settings of an account changed")
+    assert told["account"] == "main" and "account.endowment" in str(told["reason"])
+    assert again.end() == 0
+    refused = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "account.endowment" in refused.stderr and "--fresh" not in refused.stderr
+
+
 @pytest.mark.parametrize("listen", ["127.0.0.1:99999", "nowhere", "127.0.0.1:{taken}"])
 def test_a_port_that_cannot_be_had_is_said_in_a_line(state: Path, listen: str) -> None:
     with socket.socket() as taken:

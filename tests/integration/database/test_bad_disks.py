@@ -147,6 +147,25 @@ for asked in (["backup"], ["halt", "--as", "olga", "--reason", "odd fills"]):
     assert "Not halted: not everything could be done. the switch: Expected to write" in halt and "the record: " in halt
 
 
+def test_a_daemon_is_not_ready_on_a_disk_without_room(tmp_path: Path) -> None:
+    script = """
+import sys
+from pathlib import Path
+from oomrl.daemon.serve import Daemon
+from oomrl.settings import load
+state = Path(sys.argv[1])
+daemon = Daemon(state, lambda: load(None, {"accounts": {"main": {"tape": "none"}}}))
+daemon.leads = True
+for _ in range(2):
+    code, told = daemon.ready()
+    print(code, told["ready"], told["bytes_free"] < told["bytes_needed"], daemon.health()[0])
+    (state / "ballast").write_bytes(bytes(300_000_000))
+"""
+    mount = 'mount -t tmpfs -o size=400m none "$PLACE"'
+    told = in_namespace(script, tmp_path, mount, tmp_path).splitlines()
+    assert told == ["200 True False 200", "503 False True 200"]
+
+
 def test_a_halt_on_a_full_disk_stops_orders_without_a_reason(tmp_path: Path) -> None:
     script = """
 import sys

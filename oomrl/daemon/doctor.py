@@ -31,7 +31,8 @@ from oomrl.live import is_paper, require_paper_or_consent
 from oomrl.settings import ModelSettings, RoleName, Settings
 
 SKEW = timedelta(seconds=2)
-STALE_BACKUP = timedelta(days=4)
+#: The longest time between two closes of a year, over Christmas or Easter, is a little more than four days.
+STALE_BACKUP = timedelta(days=4, hours=12)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,10 @@ _BUCKETS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600)
 
 
 class Metrics:
-    """All metrics of one daemon; `settings` are asked for anew, since a reload may bring accounts."""
+    """All metrics of one daemon; `settings` are asked for anew, since a reload may bring accounts.
+
+    A job is the label `task`: Prometheus itself gives every series a `job`, and renames one that was there.
+    """
 
     def __init__(
         self,
@@ -53,10 +56,10 @@ class Metrics:
     ) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
         self.seconds = Histogram(
-            "oomrl_job_seconds", "Duration of jobs.", ["account", "job"], buckets=_BUCKETS, registry=self.registry
+            "oomrl_job_seconds", "Duration of jobs.", ["account", "task"], buckets=_BUCKETS, registry=self.registry
         )
         self.ended = Counter(
-            "oomrl_jobs_ended", "Jobs by how they ended.", ["account", "job", "state"], registry=self.registry
+            "oomrl_jobs_ended", "Jobs by how they ended.", ["account", "task", "state"], registry=self.registry
         )
         self.clock = Counter("oomrl_clock_changes", "Sleeps and jumps.", ["kind"], registry=self.registry)
         self._stored = _Stored(state, settings, now, leads)
@@ -100,7 +103,7 @@ class _Stored(Collector):
         waits = GaugeMetricFamily("oomrl_waiting_seconds", "Age of what waits for a person.", labels=["account"])
         queue = GaugeMetricFamily("oomrl_queue_age_seconds", "Age of the oldest due job.", labels=["account"])
         success = GaugeMetricFamily(
-            "oomrl_job_last_success_timestamp_seconds", "When each job was last done.", labels=["account", "job"]
+            "oomrl_job_last_success_timestamp_seconds", "When each job was last done.", labels=["account", "task"]
         )
         may = GaugeMetricFamily("oomrl_may_trade", "0 where a person has to act before it trades.", labels=["account"])
         reachable = GaugeMetricFamily("oomrl_store_up", "1 where the account's store answers.", labels=["account"])

@@ -157,7 +157,7 @@ def test_a_daemon_does_what_is_due_says_how_it_is_and_ends_a_job_under_way(state
         'oomrl_queue_age_seconds{account="main"} 0.0',
     ):
         assert line in text, text
-    assert 'oomrl_job_last_success_timestamp_seconds{account="main",job="judge"}' in text
+    assert 'oomrl_job_last_success_timestamp_seconds{account="main",task="judge"}' in text
     assert 'oomrl_may_trade{account="main"} 1.0' in text
     KillSwitch(state).engage("olga", "the database is locked", datetime.now(UTC))
     assert 'oomrl_may_trade{account="main"} 0.0' in again.get("/metrics")[1]

@@ -40,6 +40,11 @@ lint: setup
 test: setup lint
 	$(PY) -m pytest -n 2 --dist loadfile
 
+.PHONY: test-postgresql
+# The whole suite with every store on a PostgreSQL that the tests start; `make test` has there what is about databases.
+test-postgresql: setup
+	$(PY) -m pytest -n 2 --dist loadfile --database postgresql
+
 # Campaigns: longer measurements with a size and a seed; each prints its figures and writes build/campaigns/NAME.json.
 TAPE ?= ../shared/tapes/us-equities-dev.parquet
 campaign = $(PY) -m bench.$@ $(if $(N),--size $(N)) --seed $(SEED)

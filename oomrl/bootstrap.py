@@ -222,7 +222,17 @@ def examine(asked: Simulation) -> tuple[Tape, Mapping[str, bytes], dict[str, byt
 
 
 def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
-    """Check everything a person may have got wrong, then make or open the state directory and wire the loop."""
+    """Check everything a person may have got wrong, then make or open the state directory and wire the loop.
+
+    What was opened is closed where this raises; else the caller closes `store` and `closing`.
+    """
+    with contextlib.ExitStack() as opened:
+        made = _wired(asked, watcher, opened)
+        opened.pop_all()
+    return made
+
+
+def _wired(asked: Simulation, watcher: Watcher, opened: contextlib.ExitStack) -> Assembled:
     tape, tree, inverse, begin = examine(asked)
     repository: Repository | None = None
     if asked.growing and (asked.state / "strategy.git" / "HEAD").is_file():
@@ -242,7 +252,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     key = asked.key(tape, _digest(tree))
 
     asked.state.mkdir(parents=True, exist_ok=True)
-    store = Store.open(place(asked.root, settings, asked.name), durable=asked.growing)
+    store = opened.enter_context(Store.open(place(asked.root, settings, asked.name), durable=asked.growing))
     clock = VirtualClock(begin)
     run = RUN
     with store.begin() as work:
@@ -258,7 +268,7 @@ def assemble(asked: Simulation, watcher: Watcher) -> Assembled:
     if repository is None:
         repository = Repository.create(asked.state / "strategy.git", tree, f"Start: {asked.start}", clock.now())
     first = repository.log()[-1].id
-    closing = contextlib.ExitStack()
+    closing = opened.enter_context(contextlib.ExitStack())
     own = _own(asked, tape, begin, store, closing) if asked.broker == "alpaca" else None
     given = settings.account.endowment if own is None else own.cash
     endowment = opening(given, begin)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import event, inspect, text
 
 from oomrl.adapters.database import Store, schema
 from oomrl.adapters.database.engine import open_engine
@@ -110,6 +110,21 @@ def fill(store: Store) -> None:
         work.prompts.ask(PROMPT)
         work.proposals.save(PROPOSAL)
         work.proposals.save_verdict(VERDICT)
+
+
+def test_an_upgrade_on_a_slow_host_is_not_cut_off(place: str) -> None:  # noqa: F811
+    engine, limits = open_engine(place), []
+    if engine.dialect.name == "sqlite":
+        pytest.skip("a file has no limit for transactions that stand still")
+
+    @event.listens_for(engine, "after_cursor_execute")
+    def look(connection, cursor, statement: str, *_: object) -> None:  # type: ignore[no-untyped-def]
+        if "CREATE TABLE" in statement:
+            limits.append(connection.connection.execute("SHOW idle_in_transaction_session_timeout").fetchone()[0])
+
+    schema.upgrade(engine)
+    assert limits and set(limits) == {"1min"}
+    engine.dispose()
 
 
 def test_a_database_of_a_newer_version_is_left_alone(place: str) -> None:  # noqa: F811

@@ -5,6 +5,8 @@ Alembic is loaded only where there is something to bring up: each job opens its 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,6 +68,15 @@ def _prepare(engine: Engine) -> None:
             connection.execute(CreateSchema(name, if_not_exists=True))
 
 
+@contextmanager
+def _unhurried(engine: Engine) -> Iterator[Connection]:
+    """Give a transaction that changes the schema: a host that is slow between two statements does not lose it."""
+    with engine.connect().execution_options(write=True) as connection, connection.begin():
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = '60s'")
+        yield connection
+
+
 def upgrade(engine: Engine, to: str = "head") -> None:
     """Bring the database up in one transaction; refuse one that a newer version of the program has written."""
     with engine.connect() as connection:
@@ -80,7 +91,7 @@ def upgrade(engine: Engine, to: str = "head") -> None:
     from alembic import command
 
     _prepare(engine)
-    with engine.connect().execution_options(write=True) as connection, connection.begin():
+    with _unhurried(engine) as connection:
         command.upgrade(_config(connection), to)
 
 
@@ -90,7 +101,7 @@ def downgrade(engine: Engine, to: str) -> None:
     """
     from alembic import command
 
-    with engine.connect().execution_options(write=True) as connection, connection.begin():
+    with _unhurried(engine) as connection:
         command.downgrade(_config(connection), to)
 
 

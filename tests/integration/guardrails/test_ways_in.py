@@ -43,3 +43,25 @@ def test_the_reply_reader_opens_no_way_past_the_layers_that_read() -> None:
 def test_a_critic_has_no_word_for_approval(text: str) -> None:
     with pytest.raises(Unusable):
         read_critique(text)
+
+
+def test_a_reply_as_long_as_may_be_is_refused_before_anything_reads_its_code() -> None:
+    text = "```diff\n--- /dev/null\n+++ b/src/strategy/long.py\n@@ -0,0 +1,9 @@\n" + "+x = 1\n" * 56_000 + "```"
+    answer = read_reply(text, TREE, apply=patches.canonical)
+    assert answer.kind is Kind.PATCH and len(text) > 390_000
+    verdict = check(TREE, answer.patch.encode(), "logic", POLICY, layers=READING)
+    assert {item.code for item in verdict.findings} == {"GR102"}
+    assert [stage.status for stage in verdict.stages if stage.name in READING] == ["refuse"] + ["skipped"] * 3
+
+
+def test_neither_author_may_write_what_is_the_others() -> None:
+    """A test author who mends the code, and a coder who mends the test, are refused in a pair as they are alone."""
+    source, test = "src/strategy/sizing.py", "tests/test_sizing.py"
+    made = {path: patches.diff(TREE, {**TREE, path: TREE[path] + b"\n# more\n"}).encode() for path in (source, test)}
+    for wrong, right in ((source, test), (test, source)):
+        phase = "tests" if wrong == source else "logic"
+        alone = check(TREE, made[wrong], phase, POLICY, layers=READING)
+        first, then = (made[wrong], made[right]) if phase == "tests" else (made[right], made[wrong])
+        pair = check(TREE, then, "logic", POLICY, after=first, layers=READING, stop_at_first_refusal=False)
+        told = {item["code"] for item in (pair.tests or {})["findings"]} | {item.code for item in pair.findings}
+        assert {item.code for item in alone.findings} == {"GR109"} and "GR109" in told and not pair.allowed

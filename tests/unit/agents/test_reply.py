@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -105,3 +106,18 @@ def test_any_mutation_of_a_case_is_answered(case: Case, data: st.DataObject) -> 
 @given(st.text())
 def test_any_text_is_answered(text: str) -> None:
     holds(read_reply(text, TREE, apply=strict))
+
+
+@pytest.mark.parametrize("head", ["@@ -1,399000 +1,399001 @@", "@@"])
+@pytest.mark.parametrize("closing", ["```", ""])
+def test_a_reply_of_blank_lines_is_read_in_a_breath(head: str, closing: str) -> None:
+    """Reading is linear in the reply: looking ahead from each blank line anew would take hours of the loop's time."""
+    fence_ = "```diff\n" if closing else ""
+    text = (
+        f"{fence_}--- a/src/strategy/sizing.py\n+++ b/src/strategy/sizing.py\n{head}\n"
+        + "\n" * 399_000
+        + f"+x\n{closing}"
+    )
+    began = time.process_time()
+    read_reply(text, TREE)
+    assert time.process_time() - began < 30.0

@@ -6,11 +6,15 @@ import os
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 
 from oomrl.testing import postgres
 from tests import databases
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# A test that holds is not slow because the machine is busy: no example has a time limit of its own.
+settings.register_profile("here", parent=settings.get_profile(settings.get_current_profile_name()), deadline=None)
+settings.load_profile("here")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

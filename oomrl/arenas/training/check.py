@@ -24,8 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Train, print figures, write them with plots; exit 0 when what must hold does, 2 without the packages."""
     parser = argparse.ArgumentParser(prog="python -m oomrl.arenas.training.check", description=__doc__)
     parser.add_argument("--model", choices=("tiny", "smollm2"), action="append", help="both by default")
-    parser.add_argument("--sft-steps", type=int, default=40)
-    parser.add_argument("--grpo-steps", type=int, default=3)
+    parser.add_argument("--sft-steps", type=int, default=100)
+    parser.add_argument("--grpo-steps", type=int, default=6)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("build/training"))
     options = parser.parse_args(arguments)

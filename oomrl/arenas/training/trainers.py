@@ -41,8 +41,7 @@ class Schedule:
 def _lora(schedule: Schedule) -> LoraConfig | None:
     if not schedule.lora_rank:
         return None
-    targets = ["q_proj", "k_proj", "v_proj", "o_proj"]
-    return LoraConfig(r=schedule.lora_rank, target_modules=targets, task_type="CAUSAL_LM")
+    return LoraConfig(r=schedule.lora_rank, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
 def _common(schedule: Schedule, out: Path) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def run(days=100, names=12, first="2031-01-06", label="N", cash=1e6, seed=3, eve
     price, shares, answers, shown = np.linspace(20.0, 90.0, names), np.zeros(names), [], []
     for day in range(days):
         price = price * np.exp(chance.normal(drift, 0.02, names))
-        date = str(np.datetime64(first) + day + 2 * (day // 5))
+        date = str(np.datetime64(first) + np.timedelta64(day + 2 * (day // 5), "D"))
         shown.append(bars(symbols, price, date))
         made.on_session(shown[-1])
         if day % every == 0:

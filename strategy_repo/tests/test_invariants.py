@@ -44,7 +44,9 @@ def unlabelled(table: dict) -> dict:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_calendar_does_not_matter(seed):
     sessions = market(seed)
-    dates = [str(np.datetime64("2013-07-01") + day + 2 * (day // 5)) for day in range(len(sessions))]
+    dates = [
+        str(np.datetime64("2013-07-01") + np.timedelta64(day + 2 * (day // 5), "D")) for day in range(len(sessions))
+    ]
     moved = [{**session, "date": date} for session, date in zip(sessions, dates, strict=True)]
     same(decisions(Strategy(PARAMS), sessions), decisions(Strategy(PARAMS), moved))
 

@@ -266,8 +266,8 @@ class Attribution:
         costs[5] = shares * -fills.price - fills.cents / 100
         # One count over (part, name) pairs: the parts CASH_DRAG to FEES stand in a row.
         place = row + (np.arange(len(ORDER_PARTS)) * size)[:, None]
-        booked = np.bincount(place.ravel(), weights=costs.ravel(), minlength=len(ORDER_PARTS) * size)
-        booked = booked.reshape(len(ORDER_PARTS), size)
+        summed = np.bincount(place.ravel(), weights=costs.ravel(), minlength=len(ORDER_PARTS) * size)
+        booked = summed.reshape(len(ORDER_PARTS), size)
         parts[CASH_DRAG : FEES + 1] -= booked[:5]
         parts[ROUNDING] -= booked[5]
         return costs

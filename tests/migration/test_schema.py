@@ -3,7 +3,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from alembic.migration import MigrationContext
@@ -11,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import event, inspect, text
 
 from oomrl.adapters.database import Store, schema
-from oomrl.adapters.database.engine import open_engine
+from oomrl.adapters.database.engine import apart, open_engine
 from oomrl.adapters.database.tables import metadata
 from oomrl.errors import Mistake
 from tests.integration.database import builders as build
@@ -125,6 +127,20 @@ def test_an_upgrade_on_a_slow_host_is_not_cut_off(place: str) -> None:  # noqa: 
     schema.upgrade(engine)
     assert limits and set(limits) == {"1min"}
     engine.dispose()
+
+
+def test_processes_that_begin_at_once_find_one_schema(place: str) -> None:  # noqa: F811
+    """A daemon, its metrics and its first jobs all open an account that is new."""
+    begin = Barrier(6)
+    where = place if "://" not in place else apart(place, "second")
+
+    def opened(_: int) -> str | None:
+        begin.wait(60)
+        with Store.open(where) as store, store.read() as view:
+            return schema.current(view.connection)
+
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(opened, range(6))) == {schema.newest()}
 
 
 def test_a_database_of_a_newer_version_is_left_alone(place: str) -> None:  # noqa: F811

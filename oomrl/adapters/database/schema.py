@@ -9,17 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.schema import CreateSchema
 
 import oomrl
+from oomrl.adapters.database.engine import LOCK_MS
 from oomrl.adapters.database.tables import metadata
 from oomrl.errors import Mistake
 
 if TYPE_CHECKING:
     from alembic.config import Config
+
+
+#: Alembic keeps what it works on in variables of its module: one thread at a time.
+_ALEMBIC = Lock()
 
 
 def folder() -> Path:
@@ -65,16 +71,25 @@ def _prepare(engine: Engine) -> None:
     _, _, rest = str(engine.url.query.get("options", "")).partition("search_path=")
     if name := rest.partition(" ")[0]:
         with engine.begin() as connection:
+            _one_at_a_time(connection)
             connection.execute(CreateSchema(name, if_not_exists=True))
 
 
 @contextmanager
 def _unhurried(engine: Engine) -> Iterator[Connection]:
     """Give a transaction that changes the schema: a host that is slow between two statements does not lose it."""
-    with engine.connect().execution_options(write=True) as connection, connection.begin():
+    with _ALEMBIC, engine.connect().execution_options(write=True) as connection, connection.begin():
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = '60s'")
+            _one_at_a_time(connection)
         yield connection
+
+
+def _one_at_a_time(connection: Connection) -> None:
+    """Let no two processes change a PostgreSQL's schemas at once, as a file's lock has it: the second finds it done."""
+    connection.exec_driver_sql("SET LOCAL lock_timeout = '120s'")
+    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('oomrl schemas'))")
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_MS}")
 
 
 def upgrade(engine: Engine, to: str = "head") -> None:

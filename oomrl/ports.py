@@ -134,7 +134,15 @@ class StrategyWorker(Protocol):
     """Run one strategy revision outside this process. Every method may raise `StrategyFailure`."""
 
     def show(self, session: Session) -> None:
-        """Send one closed session."""
+        """Send one closed session; it may wait for the next question."""
+        ...
+
+    def flush(self) -> None:
+        """Send what waits, so that the strategy takes it in while the caller does something else."""
+        ...
+
+    def ask(self, portfolio: Portfolio) -> None:
+        """Ask ahead of `decide` with the same portfolio, so that several workers think beside one another."""
         ...
 
     def decide(self, portfolio: Portfolio) -> Decision:

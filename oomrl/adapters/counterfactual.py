@@ -7,6 +7,7 @@ one loss cost one replay of the incumbent.
 from __future__ import annotations
 
 import tempfile
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from oomrl.domain.account import Cadence, SessionRecord
 from oomrl.domain.market import Floats, Session
 from oomrl.domain.performance import turnover
 from oomrl.domain.promotion import Decision, Track, Window, decide
+from oomrl.domain.sizing import Sized
 from oomrl.domain.trading import Decision as Decided
 from oomrl.domain.trading import Hold, Portfolio
 from oomrl.errors import StrategyFailure
@@ -133,8 +135,8 @@ class Counterfactual:
         cadence = configuration(tree["strategy.toml"]).cadence
         terms = replace(self.terms, cadence=cadence, revision="replay")
         with started(self.workers, tree) as worker:
-            result = replay(known.sessions(), worker, terms, from_day=first, on_record=sizes.see)
-        return Replayed(result, sizes.participation, sizes.names, frozenset(sizes.orders))
+            result = replay(known.sessions(), worker, terms, from_day=first, watch=sizes)
+        return Replayed(result, sizes.participation, sizes.names(result.days), frozenset(sizes.orders))
 
 
 def _seen(tree: Tree, first: date, today: date) -> tuple[Tree, tuple[int, date, date]]:
@@ -174,6 +176,12 @@ class _Failed:
     def show(self, session: Session) -> None:
         raise self.failure
 
+    def flush(self) -> None:
+        raise self.failure
+
+    def ask(self, portfolio: Portfolio) -> None:
+        raise self.failure
+
     def decide(self, portfolio: Portfolio) -> Decided:
         raise self.failure
 
@@ -182,7 +190,7 @@ class _Failed:
 
 
 class _Sizes:
-    """Gather the share of a session's volume that 99 of 100 orders stay below, and the mean number of names held.
+    """Gather the share of a session's volume that 99 of 100 orders stay below, and how many names are held when.
 
     An order asks for its shares, and for no more of the volume than its own plan lets it take.
 
@@ -193,30 +201,31 @@ class _Sizes:
         self.orders: list[Placed] = []
         self._keep_orders = keep_orders
         self._asked: list[Floats] = []
-        self._goal = self._held = self._sessions = 0
+        self._goals: list[tuple[date, int]] = []
 
-    @property
-    def names(self) -> float:
-        return self._held / self._sessions if self._sessions else 0.0
+    def names(self, days: Sequence[date]) -> float:
+        """Return the mean number of names held over sessions; a decision counts from the next session on."""
+        if not days or not self._goals:
+            return 0.0
+        decided, counts = zip(*self._goals, strict=True)
+        return sum((0, *counts)[bisect_left(decided, day)] for day in days) / len(days)
 
     @property
     def participation(self) -> float:
         return float(np.quantile(np.concatenate(self._asked), 0.99)) if self._asked else 0.0
 
-    def see(self, record: SessionRecord) -> None:
-        self._sessions += 1
-        self._held += self._goal
-        sized, batch = record.sized, record.execution.orders
-        if sized is not None and sized.goals is not None:
-            self._goal = int(np.count_nonzero(sized.goals.limited > 0))
+    def decided(self, day: date, sized: Sized) -> None:
+        if sized.goals is not None:
+            self._goals.append((day, int(np.count_nonzero(sized.goals.limited > 0))))
+
+    def traded(self, record: SessionRecord) -> None:
+        batch, volume = record.execution.orders, record.bar.volume[record.order_rows]
         if self._keep_orders:
             self.orders += [(record.day, name, float(n)) for name, n in zip(batch.symbols, batch.shares, strict=True)]
-        if len(batch):
-            volume = record.bar.volume[record.order_rows]
-            traded = volume > 0
-            if traded.any():
-                asked = np.abs(batch.shares)[traded] / volume[traded]
-                self._asked.append(np.minimum(asked, batch.participation[traded]))
+        known = volume > 0
+        if known.any():
+            asked = np.abs(batch.shares)[known] / volume[known]
+            self._asked.append(np.minimum(asked, batch.participation[known]))
 
 
 def _window(name: str, held_back: bool, one: Replayed, other: Replayed, split: date) -> Window | None:
@@ -264,9 +273,21 @@ class _Scheduled:
         self._new_week = self._last is None or self._last.isocalendar()[:2] != session.day.isocalendar()[:2]
         self._last = session.day
 
+    def flush(self) -> None:
+        for _, worker, _ in self._turns:
+            worker.flush()
+
+    def ask(self, portfolio: Portfolio) -> None:
+        if (worker := self._asked(portfolio.day)) is not None:
+            worker.ask(portfolio)
+
     def decide(self, portfolio: Portfolio) -> Decided:
-        _, worker, cadence = [turn for turn in self._turns if turn[0] <= portfolio.day][-1]
-        return worker.decide(portfolio) if cadence is Cadence.DAILY or self._new_week else Hold()
+        worker = self._asked(portfolio.day)
+        return Hold() if worker is None else worker.decide(portfolio)
+
+    def _asked(self, day: date) -> StrategyWorker | None:
+        _, worker, cadence = [turn for turn in self._turns if turn[0] <= day][-1]
+        return worker if cadence is Cadence.DAILY or self._new_week else None
 
     def close(self) -> None:
         return

@@ -9,7 +9,7 @@ from typing import Any
 
 from guardrails.sandbox import Sandbox
 from guardrails.worker.client import Worker, WorkerFailure
-from oomrl.domain.market import COLUMNS, Session
+from oomrl.domain.market import Session
 from oomrl.domain.trading import Decision, Hold, LiquidityPlan, Portfolio, TargetPortfolio
 from oomrl.errors import StrategyFailure
 
@@ -19,6 +19,7 @@ class SandboxedWorker:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._asked: Portfolio | None = None
 
     @classmethod
     def start(
@@ -32,17 +33,29 @@ class SandboxedWorker:
 
     def show(self, session: Session) -> None:
         try:
-            self._worker.show(
-                session.day.isoformat(), session.symbols, {name: session.columns[name] for name in COLUMNS}
-            )
+            self._worker.show(session.day.isoformat(), session.symbols, session.columns)
         except WorkerFailure as failure:
             raise _failure(failure) from failure
 
-    def decide(self, portfolio: Portfolio) -> Decision:
+    def flush(self) -> None:
         try:
-            answer = self._worker.decide(
-                portfolio.day.isoformat(), portfolio.equity, portfolio.cash, dict(portfolio.shares)
-            )
+            self._worker.flush()
+        except WorkerFailure as failure:
+            raise _failure(failure) from failure
+
+    def ask(self, portfolio: Portfolio) -> None:
+        try:
+            self._worker.ask(portfolio.day.isoformat(), portfolio.equity, portfolio.cash, portfolio.shares)
+        except WorkerFailure as failure:
+            raise _failure(failure) from failure
+        self._asked = portfolio
+
+    def decide(self, portfolio: Portfolio) -> Decision:
+        if self._asked is not portfolio:
+            self.ask(portfolio)
+        self._asked = None
+        try:
+            answer = self._worker.answer()
         except WorkerFailure as failure:
             raise _failure(failure) from failure
         return decision_of(answer)

@@ -26,7 +26,7 @@ from oomrl.domain.attribution import Attribution, Decomposition
 from oomrl.domain.books import Books, entries_of
 from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.market import TICKS_PER_CENT, Floats, Ints, Session, padded
-from oomrl.domain.observed import Bar, Observed
+from oomrl.domain.observed import Bar, Bars, Observed
 from oomrl.domain.sizing import Goals, Holdings, Limits, Sized, goals_of, orders_for
 from oomrl.domain.supplement import supplemented
 from oomrl.domain.trading import (
@@ -92,11 +92,25 @@ class SessionRecord:
         return [*self.flows, *entries_of(self.execution)]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Rested:
+    """Sessions that did nothing to an account but mark it and pay dividends. Arrays as in `SessionRecord`.
+
+    `exact` is (sessions, 12), `by_name` (12, sessions, names); all others (sessions,).
+    """
+
+    equity_cents: Ints
+    pnl_cents: Ints
+    exposure: Floats
+    exact: Floats
+    by_name: Floats
+
+
 class Account:
     """Keep books, attribution and working orders of one strategy's account.
 
     `observed` may be shared between accounts that follow the same market; whoever shares it shows each session once
-    before the accounts settle it. `rules` say what the broker's account does by itself.
+    and hands its bar to the accounts. `rules` say what the broker's account does by itself.
     """
 
     def __init__(
@@ -115,6 +129,7 @@ class Account:
         self.revision = revision
         self.books = Books(self.observed.roster)
         self.attribution = Attribution(self.observed.roster)
+        self._shown: Bar | tuple[Bars, int] | None = None
         self._ticks = 0
         self._cents = 0
         self._goals: Goals | None = None
@@ -158,22 +173,29 @@ class Account:
         self._cents = (self._ticks + TICKS_PER_CENT // 2) // TICKS_PER_CENT
         return entries
 
-    def observe(self, session: Session) -> Bar:
-        """Show a session without settling it (warm-up, or re-showing history after a restart)."""
-        if session.day > self.observed.day:
-            self.observed.show(session)
-        bar = self._bar()
-        if bar.day != session.day:
-            raise ValueError(f"Expected the session of {bar.day}, the last that was shown, was {session.day}")
+    def observe(self, session: Session, bar: Bar | None = None) -> Bar:
+        """Show a session without settling it (warm-up, or re-showing history after a restart).
+
+        `bar` is the session over the roster where the caller has shown it to `observed`.
+        """
+        if bar is None:
+            if session.day > self.observed.day:
+                self.observed.show(session)
+            bar = self.observed.bar
+        if bar is None or bar.day != session.day:
+            raise ValueError(f"Expected the session of {self.observed.day}, the last shown, was {session.day}")
+        self._shown = bar
         self._tick(session.day)
         return bar
 
-    def settle(self, session: Session, execution: Execution, flows: Sequence[Entry] = ()) -> SessionRecord:
+    def settle(
+        self, session: Session, execution: Execution, flows: Sequence[Entry] = (), bar: Bar | None = None
+    ) -> SessionRecord:
         """Post a closed session's execution and the day's flows, mark the books, and explain the result.
 
-        `flows` are endowments and model bills of the day; endowments count from the close on.
+        `flows` are endowments and model bills of the day; endowments count from the close on. `bar` as in `observe`.
         """
-        bar = self.observe(session)
+        bar = self.observe(session, bar)
         self._known(execution)
         before = self.books.shares
         execution = supplemented(execution, bar, self.books, self.rules)
@@ -213,6 +235,37 @@ class Account:
             shares=after,
         )
 
+    @property
+    def resting(self) -> bool:
+        """Whether the next session needs no `settle` if no order lives in it and no split or jump happens: nothing
+        works, and the broker's account does all that the economic book needs."""
+        rules = self.rules
+        return self._goals is None and rules.applies_splits and rules.pays_dividends and not self.books.apart
+
+    def rest(self, bars: Bars, first: int, dividends: Floats | None, sessions: int) -> Rested:
+        """Settle sessions of `bars` from `first` on, in which nothing but dividends happened, while `resting`.
+
+        `dividends` are whole cents by session and name, or None for none. Exactly what `settle` does one by one.
+        """
+        within, books = slice(first, first + sessions), self.books
+        for day in bars.days[within][-2:]:
+            self._tick(day)
+        last = first + sessions - 1
+        self._shown = (bars, last)
+        held = books.shares
+        cash = books.rest(bars.days[last], dividends)
+        value = books.values_ticks(bars.close_ticks[within])
+        ticks = np.empty(sessions + 1, dtype=np.int64)
+        ticks[0] = self._ticks
+        ticks[1:] = cash * TICKS_PER_CENT + value.astype(np.int64)
+        cents = (ticks + TICKS_PER_CENT // 2) // TICKS_PER_CENT
+        cents[0] = self._cents
+        exact, by_name = self.attribution.rest(bars, within, held, dividends, np.diff(ticks), cents[1:])
+        self._ticks, self._cents = int(ticks[-1]), int(cents[-1])
+        invested = ticks[1:] / 100 - cash
+        exposure = np.divide(invested, cents[1:], out=np.zeros(sessions), where=cents[1:] > 0)
+        return Rested(cents[1:], np.diff(cents), exposure, exact, by_name)
+
     def switch(self, revision: str, cadence: Cadence | str) -> None:
         """Let another revision of the strategy decide from now on, at its own cadence."""
         self.revision, self.cadence = revision, Cadence(cadence)
@@ -231,14 +284,16 @@ class Account:
 
         Raises `StrategyFailure` for a decision that is no portfolio; the account is then as before.
         """
-        bar, roster = self._bar(), self.observed.roster
-        volume, holdings = self.observed.average_volume(), self._holdings()
+        return replace(record, decision=decision, sized=self.sized(decision))
+
+    def sized(self, decision: Decision | None) -> Sized | None:
+        """Do as `plan` does and return the orders alone, None when nothing works."""
         if isinstance(decision, TargetPortfolio):
-            goals = goals_of(decision, roster, bar, volume, holdings, self.limits)
+            bar, holdings = self._bar(), self._holdings()
+            goals = goals_of(decision, self.observed.roster, bar, bar.average_volume(), holdings, self.limits)
             self.attribution.decided(goals.target, goals.limited)
             self._goals, self._attempt, self._sessions_worked = goals, 0, 0
-        sized = self._work(bar, holdings)
-        return replace(record, decision=decision, sized=sized)
+        return self._work()
 
     def stop_working(self) -> None:
         """Give up what orders of the last decision still miss; the gap stays in the attribution as unfilled."""
@@ -261,6 +316,7 @@ class Account:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become what `snapshot` described. The sessions up to its day must have been observed before."""
         last = date.fromisoformat(state["last"]) if state["last"] else date.min
+        self._shown = self.observed.bar
         if self.observed.day != last:
             raise ValueError(f"Expected the sessions up to {last} to be shown before, was {self.observed.day}")
         self.books.restore(state["books"])
@@ -272,9 +328,12 @@ class Account:
         self._goals = self._goals_restored(state["goals"])
 
     def _bar(self) -> Bar:
-        if self.observed.bar is None:
+        if self._shown is None:
             raise ValueError("Expected at least one session to be shown before")
-        return self.observed.bar
+        if isinstance(self._shown, tuple):
+            bars, at = self._shown
+            self._shown = bars.bar(at)
+        return self._shown
 
     def _tick(self, day: date) -> None:
         if self._last is not None and day < self._last:
@@ -305,11 +364,12 @@ class Account:
         books = self.books
         return Holdings(self._cents / 100, books.broker_cents / 100, books.shares, books.broker_shares)
 
-    def _work(self, bar: Bar, holdings: Holdings) -> Sized | None:
+    def _work(self) -> Sized | None:
         """Return the orders of the names whose plan still runs, or None when nothing works."""
         goals = self._goals
         if goals is None:
             return None
+        bar, holdings = self._bar(), self._holdings()
         sized = orders_for(
             goals,
             goals.sessions > self._sessions_worked,
@@ -317,7 +377,6 @@ class Account:
             self.revision,
             self.observed.roster,
             bar,
-            self.observed.average_volume(),
             holdings,
             self.limits,
         )

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from oomrl.domain.actions import in_cents
 from oomrl.domain.market import Bools, Floats, Ints, Roster, padded
-from oomrl.domain.observed import Bar
+from oomrl.domain.observed import Bar, Bars
 from oomrl.domain.trading import ActionKind, Execution, UnfilledCause
 from oomrl.errors import Halt
 
@@ -210,6 +210,46 @@ class Attribution:
             bar.day, pnl_cents, exact, parts, suspected, execution.fills.order, costs, len(execution.orders)
         )
 
+    def rest(
+        self,
+        bars: Bars,
+        within: slice,
+        held: Floats,
+        dividends: Floats | None,
+        ticks: Ints,
+        equity: Ints,
+    ) -> tuple[Floats, Floats]:
+        """Decompose sessions without orders, splits or suspected jumps at once, as `session` does one by one.
+
+        `dividends` are whole cents by session and name, or None; `ticks` and `equity` (sessions,) as in `session`, the
+        latter in cents. Returns the parts by session (sessions, 12), and by session and name (12, sessions, names).
+        """
+        self._fit(len(self.roster))
+        before = bars.previous[within]
+        total = bars.close[within] - before
+        parts = np.zeros((12, *total.shape))
+        if dividends is not None:
+            dividend = bars.dividend[within]
+            total = total + dividend
+            np.subtract(dividends / 100, held * dividend, out=parts[ACTIONS])
+        gap = self.goal - held
+        short = self._cash_gap = _within(self._cash_gap, gap)
+        index = bars.benchmark[within, None]
+        np.multiply(bars.beta[within] * index, self.target * before, out=parts[MARKET])
+        np.multiply(self.target, total, out=parts[SELECTION])
+        parts[SELECTION] -= parts[MARKET]
+        np.multiply(self.goal - self.target, total, out=parts[LIMITS])
+        np.multiply(short - gap, total, out=parts[UNFILLED])
+        if short.any():
+            parts[CASH_DRAG] -= short * total
+        exact = parts.sum(axis=2).T
+        change = ticks / 10_000
+        wrong = ~(np.abs(exact.sum(axis=1) - change) <= 1e-6 * np.maximum(1.0, np.abs(equity) / 1e9))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise _unexplained(bars.days[within][at], float(change[at]), float(exact[at].sum()))
+        return exact, parts
+
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain JSON-able values by symbol."""
         size = len(self.roster)
@@ -294,15 +334,24 @@ class Attribution:
                 short = np.array([cause is UnfilledCause.CASH for cause in execution.causes], dtype=np.float64)
                 known = known.copy()
                 known[rows] = execution.unfilled * short
-        if not known.any():
-            return known
-        same_side: Bools = known * gap > 0
-        return np.where(same_side, np.sign(gap) * np.minimum(np.abs(known), np.abs(gap)), 0.0)
+        return _within(known, gap)
 
     def _check(self, total: float, ticks: int, equity: float, day: date) -> None:
         change = ticks / 10_000
         if not abs(total - change) <= 1e-6 * max(1.0, abs(equity) / 1e7):
-            raise Halt(
-                f"Expected the parts of {day} to sum to the change of equity {change:.6f}, was {total:.6f}. "
-                "An execution, a position or a bar does not fit the books."
-            )
+            raise _unexplained(day, change, total)
+
+
+def _within(known: Floats, gap: Floats) -> Floats:
+    """Return what is known to lack for cash, no further than to the gap that is left."""
+    if not known.any():
+        return known
+    same_side: Bools = known * gap > 0
+    return np.where(same_side, np.sign(gap) * np.minimum(np.abs(known), np.abs(gap)), 0.0)
+
+
+def _unexplained(day: date, change: float, total: float) -> Halt:
+    return Halt(
+        f"Expected the parts of {day} to sum to the change of equity {change:.6f}, was {total:.6f}. "
+        "An execution, a position or a bar does not fit the books."
+    )

@@ -15,7 +15,7 @@ import numpy as np
 
 from oomrl.domain.actions import in_cents
 from oomrl.domain.ledger import Book, Entry, Kind
-from oomrl.domain.market import TICKS_PER_CENT, Floats, Roster, padded
+from oomrl.domain.market import TICKS_PER_CENT, Floats, Ints, Roster, padded
 from oomrl.domain.observed import Bar
 from oomrl.domain.trading import ActionKind, Execution, Orders
 
@@ -113,6 +113,18 @@ class Books:
             kind = KIND_OF_ACTION[action.kind]
             self._add(kind, action.in_broker, in_cents(action.amount), action.symbol, float(action.shares))
 
+    def rest(self, last: date, dividends: Floats | None) -> Ints:
+        """Add what sessions without orders brought, up to and with the day `last`: `dividends` are whole cents by
+        session and name, or None. Returns the cash after each in cents, (sessions,) or () for None."""
+        self.settled_through = last
+        if dividends is None:
+            return np.array(self.economic_cents)
+        paid = dividends.sum(axis=1).cumsum().astype(np.int64)
+        cash: Ints = self.economic_cents + paid
+        self.economic_cents += int(paid[-1])
+        self.broker_cents += int(paid[-1])
+        return cash
+
     def mark(self, bar: Bar) -> Decimal:
         """Return the economic equity in dollars and whole cents at the last known closes."""
         return Decimal(self.equity_cents(bar.close_ticks)).scaleb(-2)
@@ -132,6 +144,13 @@ class Books:
         if value != value:
             value = float(shares[: len(close_ticks)] @ np.where(shares[: len(close_ticks)] != 0.0, close_ticks, 0.0))
         return int(value)
+
+    def values_ticks(self, close_ticks: Floats) -> Ints:
+        """Return the same for closes of several sessions, (sessions, names)."""
+        values = close_ticks @ self.shares
+        if np.isnan(values).any():
+            values = np.where(self.shares != 0.0, close_ticks, 0.0) @ self.shares
+        return values.astype(np.int64)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the sums as plain JSON-able values. Keys of entries are the store's to keep."""

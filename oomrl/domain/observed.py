@@ -1,7 +1,12 @@
-"""What is known of the market at a close: a pure function of the sessions shown so far, shared by all accounts."""
+"""What is known of the market at a close: a pure function of the sessions shown so far, shared by all accounts.
+
+Several sessions may be taken in at once. Each row of what comes out is the same, bit for bit, as if its session had
+been shown alone, and depends on no later one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -14,6 +19,8 @@ BETA_SESSIONS = 252
 BETA_LEAST = 60
 #: Sessions behind the average daily volume.
 VOLUME_SESSIONS = 20
+#: The most numbers (sessions x names) that are taken in at once.
+MOST_AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +30,9 @@ class Bar:
     A name that did not print keeps its last close as open, close and `previous`, with split 1 and dividend 0.
     `previous` is the close before (the open for a name's first print), in shares as counted before today's split.
     `returns` are total returns, 0 where there is none or where the jump is suspected. `beta` uses returns before
-    this session; `benchmark` is the benchmark's total return of this session; `volume` is in shares, 0 without a print.
+    this session; `benchmark` is the benchmark's total return of this session; `volume` is in shares, 0 without a
+    print. `volumes` (20, names) are those of the sessions to this one in today's shares, oldest first, `listed` for how
+    many sessions each name is known, `number` the session's own.
     """
 
     day: date
@@ -41,6 +50,79 @@ class Bar:
     beta: Floats
     benchmark: float
     volume: Floats
+    volumes: Floats
+    listed: Floats
+    number: int
+
+    def average_volume(self) -> Floats:
+        """Return the mean daily volume of up to 20 sessions to this one, in today's shares; 0 for a day without print.
+
+        Sums in one order whatever was shown together, so that sums of fractions come out alike.
+        """
+        total: Floats = self.volumes[_TURNS[self.number % VOLUME_SESSIONS]].sum(axis=0)
+        return total / np.clip(self.listed, 1.0, VOLUME_SESSIONS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars:
+    """Sessions in a row as `Bar` describes each: arrays with a leading axis, (sessions, names).
+
+    The same names print in all of them (`present` (names,), `whole` where that is every name), and only the first may
+    have splits or suspected jumps (`jumps` says whether it has). `eventful` (sessions,) tells where there is a split
+    or a dividend. `volumes` holds the 20 sessions before too, one row a session; `listed` and `count` are `Bar.listed`
+    and `Bar.number` of the first.
+    """
+
+    days: tuple[date, ...]
+    present: Bools
+    whole: bool
+    jumps: bool
+    opened: Floats
+    close: Floats
+    close_ticks: Floats
+    previous: Floats
+    dividend: Floats
+    split: Floats
+    eventful: Bools
+    tradable: Bools
+    suspected: Bools | None
+    returns: Floats
+    beta: Floats
+    benchmark: Floats
+    volume: Floats
+    volumes: Floats
+    listed: Floats
+    count: int
+
+    def __len__(self) -> int:
+        return len(self.days)
+
+    def bar(self, at: int) -> Bar:
+        """Return one session."""
+        return Bar(
+            self.days[at],
+            self.present,
+            self.opened[at],
+            self.close[at],
+            self.close_ticks[at],
+            self.previous[at],
+            self.dividend[at],
+            self.split[at],
+            bool(self.eventful[at]),
+            self.tradable[at],
+            None if at else self.suspected,
+            self.returns[at],
+            self.beta[at],
+            float(self.benchmark[at]),
+            self.volume[at],
+            self.volumes[at + 1 : at + 1 + VOLUME_SESSIONS],
+            self.listed + at,
+            self.count + at,
+        )
+
+
+#: For each place of the newest session in a ring of `VOLUME_SESSIONS`, the ring's rows as numbered from the oldest.
+_TURNS = np.array([np.roll(np.arange(VOLUME_SESSIONS), newest + 1) for newest in range(VOLUME_SESSIONS)])
 
 
 class Observed:
@@ -49,7 +131,9 @@ class Observed:
     def __init__(self) -> None:
         self.roster = Roster()
         self.count = 0
-        self.bar: Bar | None = None
+        self.day = date.min
+        self._bar: Bar | None = None
+        self._last: Bars | None = None
         self._close = np.empty(0)
         self._tradable = np.empty(0, dtype=np.bool_)
         self._seen = self._first = np.empty(0)
@@ -58,85 +142,102 @@ class Observed:
         self._benchmark = np.zeros(BETA_SESSIONS)
         # Running sums of the window, by name: known returns, and over them b, b * b, r and r * b.
         self._sums = np.zeros((5, 0))
-        self._volume = np.zeros((VOLUME_SESSIONS, 0))
+        # Volumes of the last sessions, oldest first.
+        self._volumes = np.zeros((VOLUME_SESSIONS, 0))
         self._weights = np.empty(0)
         self._worth = 0.0
         self._all_rows: Ints | None = None
-        self._adv: Floats | None = None
 
     @property
-    def day(self) -> date:
-        """The last session shown, or `date.min`."""
-        return self.bar.day if self.bar else date.min
+    def bar(self) -> Bar | None:
+        """The last session shown."""
+        if self._bar is None and self._last is not None:
+            self._bar = self._last.bar(len(self._last) - 1)
+        return self._bar
 
     def show(self, session: Session) -> Bar:
         """Take in a session that has closed, later than all before it."""
+        self.take((session,))
+        bar = self.bar
+        assert bar is not None
+        return bar
+
+    def take(self, sessions: Sequence[Session]) -> Bars:
+        """Take in the first of some sessions that have closed, and as many after it as go with it as `Bars`."""
+        session = sessions[0]
         if session.day <= self.day:
             raise ValueError(f"Expected a session after {self.day}, was {session.day}")
         rows = self.roster.rows(session.symbols)
         size = len(self.roster)
-        fresh = size > len(self._close)
-        if fresh:
+        if size > len(self._close):
             self._grow(size)
             self._all_rows = None
         whole = rows is self._all_rows
         if not whole and len(rows) == size and (rows == np.arange(size)).all():
             whole, self._all_rows = True, rows
-        split, dividend = session["split"], session["dividend"]
-        eventful = bool((split != 1.0).any() or dividend.any())
-        if whole:
-            present = np.ones(size, dtype=np.bool_)
-            opened, close, volume = session["open"], session["close"], session["volume"]
-            tradable = session["tradable"] > 0
-        else:
-            present = np.zeros(size, dtype=np.bool_)
+        sessions = _alike(sessions, max(1, min(MOST_AT_ONCE // max(size, 1), BETA_SESSIONS)))
+        count = len(sessions)
+
+        def table(column: str, fill: Floats | float) -> Floats:
+            values = np.array([session[column] for session in sessions])
+            if whole:
+                return values
+            out = np.full((count, size), fill)
+            out[:, rows] = values
+            return out
+
+        present = np.ones(size, dtype=np.bool_)
+        if not whole:
+            present[:] = False
             present[rows] = True
-            opened, close = self._close.copy(), self._close.copy()
-            opened[rows], close[rows] = session["open"], session["close"]
-            volume, tradable = np.zeros(size), np.zeros(size, dtype=np.bool_)
-            volume[rows], tradable[rows] = session["volume"], session["tradable"] > 0
-            split, dividend = np.ones(size), np.zeros(size)
-            split[rows], dividend[rows] = session["split"], session["dividend"]
+        opened, close = table("open", self._close), table("close", self._close)
+        volume, tradable = table("volume", 0.0), table("tradable", 0.0) > 0
+        split, dividend = table("split", 1.0), table("dividend", 0.0)
+        eventful = np.asarray(dividend.any(axis=1))
+        splits = bool((split[0] != 1.0).any())
+        eventful[0] |= splits
         suspected = None
         if session.suspected:
             suspected = np.isin(np.array(self.roster.symbols), session.suspected)
-        known = present & (self._seen > 0) if fresh or not whole else present
+        known = np.empty((count, size), dtype=np.bool_)
+        known[:] = present
+        known[0] &= self._seen > 0
         if suspected is not None:
-            known = known & ~suspected
-        previous = np.where(self._seen > 0, self._close, opened) if fresh or not whole else self._close
-        returns = (split * (close + dividend) if eventful else close) / previous - 1.0
-        if known is not present or not whole:
-            returns = np.where(known, returns, 0.0)
-        beta = self._beta(size)
-        benchmark = self._index(session, returns)
-        self._push(returns, known, benchmark, volume, split, eventful)
-        self._seen = self._seen + present if not whole else self._seen + 1.0
-        self._close, self._tradable, self._adv = close, tradable, None
-        self.bar = Bar(
-            session.day,
-            present,
-            opened,
-            close,
-            ticks(close),
-            previous,
-            dividend,
-            split,
-            eventful,
-            tradable,
-            suspected,
-            returns,
-            beta,
-            benchmark,
-            volume,
+            known[0] &= ~suspected
+        previous = np.concatenate([np.where(self._seen > 0, self._close, opened[0])[None, :], close[:-1]])
+        returns = np.where(known, split * (close + dividend) / previous - 1.0, 0.0)
+        benchmark = np.array([self._index(*each) for each in zip(sessions, returns, tradable, strict=True)])
+        beta = self._beta(returns, known, benchmark)
+        if splits:
+            self._volumes = self._volumes * split[0]
+        volumes = np.concatenate([self._volumes, volume])
+        bars = Bars(
+            days=tuple([session.day for session in sessions]),
+            present=present,
+            whole=whole,
+            jumps=splits or suspected is not None,
+            opened=opened,
+            close=close,
+            close_ticks=ticks(close),
+            previous=previous,
+            dividend=dividend,
+            split=split,
+            eventful=eventful,
+            tradable=tradable,
+            suspected=suspected,
+            returns=returns,
+            beta=beta,
+            benchmark=benchmark,
+            volume=volume,
+            volumes=volumes,
+            listed=self.count + 1 - self._first,
+            count=self.count,
         )
-        self.count += 1
-        return self.bar
-
-    def average_volume(self) -> Floats:
-        """Return the mean daily volume of up to 20 sessions to now, in today's shares; 0 for a day without print."""
-        if self._adv is None:
-            self._adv = self._volume.sum(axis=0) / np.clip(self.count - self._first, 1.0, VOLUME_SESSIONS)
-        return self._adv
+        self._seen = self._seen + count * present
+        self._close, self._volumes = close[-1], volumes[-VOLUME_SESSIONS:]
+        self._last, self._bar = bars, None
+        self.count += count
+        return bars
 
     def _grow(self, size: int) -> None:
         self._first = padded(self._first, size, float(self.count))
@@ -145,27 +246,19 @@ class Observed:
         self._tradable = padded(self._tradable.astype(np.float64), size) > 0
         self._returns, self._known = padded(self._returns, size), padded(self._known, size)
         self._sums = padded(self._sums, size)
-        self._volume = padded(self._volume, size)
+        self._volumes = padded(self._volumes, size)
 
-    def _beta(self, size: int) -> Floats:
-        """Return cov(name, benchmark) / var(benchmark) over each name's known returns of the last 252 sessions."""
-        if self.count < BETA_LEAST:
-            return np.ones(size)
-        n, sum_b, sum_bb, sum_r, sum_rb = self._sums
-        below = n * sum_bb - sum_b * sum_b
-        usable = (n >= BETA_LEAST) & (below > 1e-12)
-        if usable.all():
-            return (n * sum_rb - sum_b * sum_r) / below
-        return np.where(usable, (n * sum_rb - sum_b * sum_r) / np.where(usable, below, 1.0), 1.0)
-
-    def _index(self, session: Session, returns: Floats) -> float:
+    def _index(self, session: Session, returns: Floats, tradable: Bools) -> float:
         """Return the benchmark's total return: the tape's index, or equal weights over the names tradable the day
         before, set anew at the end of each month and left to drift within it."""
+        last, day = self.day, session.day
+        if day <= last:
+            raise ValueError(f"Expected a session after {last}, was {day}")
+        before, self.day, self._tradable = self._tradable, day, tradable
         if session.benchmark is not None:
             return session.benchmark
-        last, day = self.day, session.day
         if last.month != day.month or last.year != day.year or not self._worth:
-            self._weights = self._tradable.astype(np.float64)
+            self._weights = before.astype(np.float64)
             self._worth = float(self._weights.sum())
             if not self._worth:
                 return 0.0
@@ -174,26 +267,42 @@ class Observed:
         self._worth *= 1.0 + gain
         return gain
 
-    def _push(
-        self, returns: Floats, known: Bools, benchmark: float, volume: Floats, split: Floats, eventful: bool
-    ) -> None:
-        at = self.count % BETA_SESSIONS
-        sums, past = self._sums, float(self._benchmark[at])
-        if self.count >= BETA_SESSIONS:
-            old, was = self._returns[at], self._known[at]
-            lost = past * was
-            sums[0] -= was
-            sums[1] -= lost
-            sums[2] -= past * lost
-            sums[3] -= old
-            sums[4] -= past * old
-        gained = benchmark * known
-        sums[0] += known
-        sums[1] += gained
-        sums[2] += benchmark * gained
-        sums[3] += returns
-        sums[4] += benchmark * returns
+    def _beta(self, returns: Floats, known: Bools, benchmark: Floats) -> Floats:
+        """Return cov(name, benchmark) / var(benchmark) over each name's known returns of the 252 sessions before each
+        row, and move the window on to its end. 1 below 60 sessions."""
+        count = len(returns)
+        at = (self.count + np.arange(count)) % BETA_SESSIONS
+        # One step takes a session out of the sums and the next takes one in, as if they came one by one.
+        steps = np.empty((2 * count + 1, *self._sums.shape))
+        steps[0] = self._sums
+        _moments(steps[1::2], self._returns[at], self._known[at], self._benchmark[at])
+        np.negative(steps[1::2], out=steps[1::2])
+        _moments(steps[2::2], returns, known, benchmark)
+        sums = np.add.accumulate(steps, axis=0)
         self._returns[at], self._known[at], self._benchmark[at] = returns, known, benchmark
-        if eventful and (split != 1.0).any():
-            self._volume = self._volume * split
-        self._volume[self.count % VOLUME_SESSIONS] = volume
+        self._sums = sums[-1].copy()
+        n, sum_b, sum_bb, sum_r, sum_rb = sums[0:-1:2].swapaxes(0, 1)
+        below = n * sum_bb - sum_b * sum_b
+        usable = (n >= BETA_LEAST) & (below > 1e-12)
+        beta: Floats = np.where(usable, (n * sum_rb - sum_b * sum_r) / np.where(usable, below, 1.0), 1.0)
+        return beta
+
+
+def _alike(sessions: Sequence[Session], most: int) -> Sequence[Session]:
+    """Return the first sessions that differ in their bars alone: same names, no split or suspected jump but in the
+    first."""
+    symbols = sessions[0].symbols
+    for at, session in enumerate(sessions[1:most], start=1):
+        if session.symbols is not symbols or session.suspected or (session["split"] != 1.0).any():
+            return sessions[:at]
+    return sessions[:most]
+
+
+def _moments(out: Floats, returns: Floats, known: Floats | Bools, benchmark: Floats) -> None:
+    """Write what each session adds to the running sums into `out`, (sessions, 5, names)."""
+    index = benchmark[:, None]
+    out[:, 0] = known
+    np.multiply(index, known, out=out[:, 1])
+    np.multiply(index, out[:, 1], out=out[:, 2])
+    out[:, 3] = returns
+    np.multiply(index, returns, out=out[:, 4])

@@ -157,7 +157,6 @@ def orders_for(
     revision: str,
     roster: Roster,
     bar: Bar,
-    volume: Floats,
     holdings: Holdings,
     limits: Limits,
 ) -> Sized:
@@ -171,7 +170,7 @@ def orders_for(
     if attempt or (goals.sessions > 1).any():
         change = np.where(working & bar.tradable, change, 0.0)
         change = np.trunc(change + np.sign(change) * TOLERANCE)
-        most = np.floor(limits.max_adv_share * volume)
+        most = np.floor(limits.max_adv_share * bar.average_volume())
         change = _affordable(np.clip(change, -most, most), bar.close, holdings.cash, limits, hits)
     if holdings.broker_shares is not holdings.shares:
         change = _in_broker_shares(change, holdings)

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from oomrl.domain.actions import delisting, exact, in_cents, split_adjusted, split_and_dividend
-from oomrl.domain.market import Floats, Ints, Roster, Session, padded
+from oomrl.domain.market import Floats, Ints, Session, half_up_cents, padded, ticks
+from oomrl.domain.observed import Bars
 from oomrl.domain.trading import AccountRules, CorporateAction, Execution, Fills, Orders
 from oomrl.errors import Refused
-from oomrl.exchange.friction import UNKNOWN_VOLATILITY, Friction
+from oomrl.exchange.friction import Friction
 from oomrl.exchange.matching import match
-
-#: Decay of the exponentially weighted variance of daily returns (RiskMetrics 1996), and how many returns it needs.
-DECAY = 0.94
-LEAST_RETURNS = 5
+from oomrl.exchange.prints import Prints, Seen
 
 NO_ORDERS = Orders(date.min, (), (), np.empty(0), np.empty(0), np.empty(0), ())
 
@@ -29,6 +27,8 @@ class PaperExchange:
     `cash` is the opening cash in dollars. A name that is held and does not print for `delist_after` sessions is
     taken out of the account for `delisting_recovery` times its last price (1 by default: most delistings of large
     companies are takeovers near that price; 0 writes it off). Dividends are paid on their ex-date.
+
+    Several exchanges may share `prints`; whoever shares them lets them see each session and says so to `collect`.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class PaperExchange:
         delist_after: int = 10,
         delisting_recovery: float = 1.0,
         sales_fund_at_once: bool = False,
+        prints: Prints | None = None,
     ) -> None:
         self.friction = friction or Friction()
         self.rules = rules or AccountRules()
@@ -48,8 +49,9 @@ class PaperExchange:
         self.day = date.min
         self._cents = in_cents(cash)
         self._open: Orders = NO_ORDERS
-        self._roster = Roster()
-        self._shares = self._close = self._variance = self._returns = self._missing = np.empty(0)
+        self._prints = Prints() if prints is None else prints
+        self._roster = self._prints.roster
+        self._shares = np.empty(0)
 
     def submit(self, orders: Orders) -> None:
         """Queue a batch for the next session. Ids that are queued already, and batches decided before the last
@@ -90,24 +92,38 @@ class PaperExchange:
         row = self._roster.find(symbol)
         return exact(float(self._shares[row])) if row is not None and row < len(self._shares) else Decimal(0)
 
-    def collect(self, session: Session) -> Execution:
-        """Work the queued orders through a closed session; what stays unfilled then ends. Each session once."""
+    @property
+    def idle(self) -> bool:
+        """Whether no order is queued."""
+        return not len(self._open)
+
+    def collect(self, session: Session, seen: Seen | None = None, at: int = 0) -> Execution:
+        """Work the queued orders through a closed session; what stays unfilled then ends. Each session once.
+
+        `seen` is what shared prints have learned of sessions of which this is number `at`.
+        """
         actions = self.begin(session)
         orders = self._open
         if self.rules.applies_splits and len(orders) and (session["split"] != 1.0).any():
             orders = split_adjusted(orders, session)
+        place = self.rows_in_session(orders.symbols, session)
         matched = match(
             orders,
-            self.rows_in_session(orders.symbols, session),
+            place,
             session,
             self._cents,
             self.friction,
-            self.volatility(orders.symbols),
+            self.volatility(orders.symbols) if seen is None else seen.volatility(at, place),
             charge_fees=self.rules.charges_fees,
             sales_fund_at_once=self.sales_fund_at_once,
         )
         self.settle(orders.symbols, matched.fills, matched.cash)
-        actions += self.end(session)
+        if seen is None:
+            actions += self.end(session)
+        else:
+            self.day = session.day
+            if seen.missing is not None:
+                actions += self._delisted(seen.missing[at], seen.close)
         self._open = NO_ORDERS
         return Execution(
             day=session.day,
@@ -120,6 +136,25 @@ class PaperExchange:
             actions=tuple(actions),
             fees_in_broker=self.rules.charges_fees,
         )
+
+    def rest(self, bars: Bars, first: int, end: int, seen: Seen) -> tuple[int, Floats | None]:
+        """Go without orders through sessions first <= number < end, as far as nothing but dividends happens in them.
+
+        Returns how many that were, and their dividends in whole cents, (sessions, names) or None for
+        none at all. Needs prices and dividends in whole ticks, as tapes have them.
+        """
+        self._fit()
+        if seen.missing is not None:
+            gone = ((seen.missing[first:end] >= self.delist_after) & (self._shares > 0)).any(axis=1)
+            end = first + int(np.argmax(gone)) if gone.any() else end
+        if first == end:
+            return 0, None
+        self.day = bars.days[end - 1]
+        if not bars.eventful[first:end].any():
+            return end - first, None
+        cents = half_up_cents(ticks(bars.dividend[first:end]) * self._shares)
+        self._cents += int(cents.sum())
+        return end - first, cents
 
     def begin(self, session: Session) -> list[CorporateAction]:
         """Do what happens to the account before a session opens: splits and dividends."""
@@ -145,9 +180,9 @@ class PaperExchange:
 
     def end(self, session: Session) -> list[CorporateAction]:
         """Do what happens once a session has closed: learn its prices, end positions in names that are gone."""
-        self._see(session, self._roster.rows(session.symbols))
+        self._prints.see((session,))
         self.day = session.day
-        return self._delisted()
+        return self._delisted(self._prints.missing, self._prints.close)
 
     def rows_in_session(self, symbols: tuple[str, ...], session: Session) -> Ints:
         """Return each symbol's row in a session that has begun, -1 where it does not print."""
@@ -163,23 +198,17 @@ class PaperExchange:
         """Return the daily volatility known of each symbol, (len(symbols),)."""
         rows = self._roster.rows(symbols)
         self._fit()
-        known = self._returns[rows] >= LEAST_RETURNS
-        volatility: Floats = np.where(known, np.sqrt(self._variance[rows]), UNKNOWN_VOLATILITY)
-        return volatility
+        return self._prints.volatility(rows)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the whole state as plain JSON-able values."""
-        orders, seen = self._open, range(len(self._roster))
+        self._fit()
+        orders, prints = self._open, self._prints
+        columns = (self._shares, prints.close, prints.variance, prints.returns, prints.missing)
         return {
             "day": self.day.isoformat(),
             "cents": self._cents,
-            "names": {
-                self._roster.symbols[n]: [
-                    float(column[n])
-                    for column in (self._shares, self._close, self._variance, self._returns, self._missing)
-                ]
-                for n in seen
-            },
+            "names": {name: [float(column[n]) for column in columns] for n, name in enumerate(self._roster.symbols)},
             "decided_on": orders.decided_on.isoformat(),
             "orders": [
                 [
@@ -197,10 +226,11 @@ class PaperExchange:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become what `snapshot` described."""
         self.day, self._cents = date.fromisoformat(state["day"]), int(state["cents"])
-        self._roster = Roster()
+        self._prints = prints = Prints()
+        self._roster = prints.roster
         self._roster.rows(tuple(state["names"]))
         columns = np.array(list(state["names"].values()), dtype=np.float64).reshape(-1, 5).T.copy()
-        self._shares, self._close, self._variance, self._returns, self._missing = columns
+        self._shares, prints.close, prints.variance, prints.returns, prints.missing = columns
         rows = state["orders"]
         if not rows:
             self._open = NO_ORDERS
@@ -217,11 +247,8 @@ class PaperExchange:
         )
 
     def _fit(self) -> None:
-        size = len(self._roster)
-        if len(self._shares) < size:
-            self._shares, self._close = padded(self._shares, size), padded(self._close, size, np.nan)
-            self._variance, self._returns = padded(self._variance, size), padded(self._returns, size)
-            self._missing = padded(self._missing, size)
+        self._shares = padded(self._shares, len(self._roster))
+        self._prints.fit()
 
     def _before_the_open(self, session: Session, at: int, number: int) -> list[CorporateAction]:
         actions = split_and_dividend(
@@ -238,27 +265,11 @@ class PaperExchange:
             self._cents += in_cents(action.amount)
         return actions
 
-    def _see(self, session: Session, rows: Ints) -> None:
-        """Learn the session's close; suspected jumps teach nothing about volatility."""
-        close, last = session["close"], self._close[rows]
-        with np.errstate(invalid="ignore"):
-            squared = np.log(session["split"] * (close + session["dividend"]) / last) ** 2
-        learn = ~np.isnan(last)
-        if session.suspected:
-            learn &= ~np.isin(session.symbols, session.suspected)
-        count, variance = self._returns[rows], self._variance[rows]
-        weight = np.maximum(1 - DECAY, 1 / (count + 1))
-        self._variance[rows] = np.where(learn, variance + weight * (squared - variance), variance)
-        self._returns[rows] = count + learn
-        self._close[rows] = close
-        self._missing += 1
-        self._missing[rows] = 0
-
-    def _delisted(self) -> list[CorporateAction]:
-        gone = ((self._missing >= self.delist_after) & (self._shares > 0)).nonzero()[0]
+    def _delisted(self, missing: Floats, close: Floats) -> list[CorporateAction]:
+        gone = ((missing >= self.delist_after) & (self._shares > 0)).nonzero()[0]
         actions = []
         for number in gone:
-            name, shares, price = self._roster.symbols[number], float(self._shares[number]), float(self._close[number])
+            name, shares, price = self._roster.symbols[number], float(self._shares[number]), float(close[number])
             action = delisting(name, shares, price, self.delisting_recovery)
             self._shares[number] = 0.0
             self._cents += in_cents(action.amount)

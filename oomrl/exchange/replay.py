@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
+from functools import partial
+from itertools import islice, zip_longest
+from typing import Protocol
 
 import numpy as np
 
-from oomrl.domain.account import Account, Cadence, SessionRecord
+from oomrl.domain.account import Account, Cadence, Rested, SessionRecord
 from oomrl.domain.attribution import FEES, IMPACT, PARTS, SPREAD, whole_cents
 from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.market import Floats, Ints, Roster, Session, padded
-from oomrl.domain.observed import Observed
-from oomrl.domain.sizing import LimitHit, Limits
-from oomrl.domain.trading import AccountRules
+from oomrl.domain.observed import Bars, Observed
+from oomrl.domain.sizing import LimitHit, Limits, Sized
+from oomrl.domain.trading import AccountRules, Decision, Portfolio
 from oomrl.errors import StrategyFailure
 from oomrl.exchange.exchange import PaperExchange
 from oomrl.exchange.friction import Friction
+from oomrl.exchange.prints import Prints, Seen
 from oomrl.ports import StrategyWorker
+
+#: Sessions that are taken from the market at once.
+READ_AHEAD = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,18 @@ class ReplayResult:
         return {name: Decimal(int(value)).scaleb(-2) for name, value in zip(PARTS, cents, strict=True)}
 
 
+class Watch(Protocol):
+    """Look on while a replay trades."""
+
+    def decided(self, day: date, sized: Sized) -> None:
+        """See the orders that were made after a day's close, for the next session."""
+        ...
+
+    def traded(self, record: SessionRecord) -> None:
+        """See a session in which orders lived."""
+        ...
+
+
 def replay(
     market: Iterable[Session],
     worker: StrategyWorker,
@@ -89,10 +109,14 @@ def replay(
     *,
     from_day: date | None = None,
     on_record: Callable[[SessionRecord], None] | None = None,
+    watch: Watch | None = None,
 ) -> ReplayResult:
-    """Replay one worker. It is shown every session of the market and trades from `from_day` on."""
-    watch = None if on_record is None else lambda _, record: on_record(record)
-    return replay_together(market, [(worker, terms or Terms())], from_day=from_day, on_record=watch)[0]
+    """Replay one worker. It is shown every session of the market and trades from `from_day` on.
+
+    `on_record` sees the record of each session; sessions without orders then cost as much as those with them.
+    """
+    each = None if on_record is None else lambda _, record: on_record(record)
+    return replay_together(market, [(worker, terms or Terms())], from_day=from_day, on_record=each, watches=[watch])[0]
 
 
 def replay_together(
@@ -101,34 +125,73 @@ def replay_together(
     *,
     from_day: date | None = None,
     on_record: Callable[[int, SessionRecord], None] | None = None,
+    watches: Sequence[Watch | None] = (),
 ) -> list[ReplayResult]:
     """Replay several workers, each with an account of its own, in one pass over the sessions.
 
-    `on_record` sees (number of the run, record) after each session. A worker's failure ends its own trading only.
+    `on_record` sees (number of the run, record) of each session, `watches` look on at their runs. A worker's failure
+    ends its own trading only. The market is read ahead, but a worker is shown nothing before it has decided all that
+    comes before.
     """
     observed = Observed()
-    lanes = [_Lane(worker, terms, observed) for worker, terms in runs]
-    for session in market:
-        observed.show(session)
-        trading = from_day is None or session.day >= from_day
-        for number, lane in enumerate(lanes):
-            record = lane.step(session, trading)
-            if record is not None and on_record is not None:
-                on_record(number, record)
+    prints = Prints(observed.roster)
+    lanes = [
+        _Lane(worker, terms, observed, prints, None if on_record is None else partial(on_record, number), watch)
+        for number, ((worker, terms), watch) in enumerate(zip_longest(runs, watches))
+    ]
+    daily = any(lane.account.cadence is Cadence.DAILY for lane in lanes)
+    coming, week = iter(market), (0, 0)
+    sessions: list[Session] = []
+    while sessions := [*sessions, *islice(coming, READ_AHEAD - len(sessions))]:
+        bars = observed.take(sessions)
+        count = len(bars)
+        stretch = _Stretch(sessions[:count], bars, prints.see(sessions[:count]))
+        sessions = sessions[count:]
+        first = 0 if from_day is None else bisect_left(bars.days, from_day)
+        for lane in lanes if first else ():
+            lane.look_on(stretch, first)
+        for at, day in enumerate(bars.days):
+            before, week = week, day.isocalendar()[:2]
+            if at >= first and (daily or week != before or at == count - 1):
+                for lane in lanes:
+                    lane.settle(stretch, first, at)
+                for lane in lanes:
+                    lane.ask()
+                for lane in lanes:
+                    lane.plan()
+                first = at + 1
     return [lane.result(observed.roster) for lane in lanes]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stretch:
+    """Sessions in a row, with what is known of the market at each and what their prints teach."""
+
+    sessions: Sequence[Session]
+    bars: Bars
+    seen: Seen
 
 
 class _Lane:
     """One worker with its account and exchange."""
 
-    def __init__(self, worker: StrategyWorker, terms: Terms, observed: Observed) -> None:
-        self.worker, self.terms = worker, terms
+    def __init__(
+        self,
+        worker: StrategyWorker,
+        terms: Terms,
+        observed: Observed,
+        prints: Prints,
+        on_record: Callable[[SessionRecord], None] | None,
+        watch: Watch | None,
+    ) -> None:
+        self.worker, self.on_record, self.watch = worker, on_record, watch
         self.exchange = PaperExchange(
             terms.capital,
             terms.friction,
             terms.rules,
             delisting_recovery=terms.delisting_recovery,
             sales_fund_at_once=terms.sales_fund_at_once,
+            prints=prints,
         )
         self.account = Account(
             observed, limits=terms.limits, rules=terms.rules, cadence=terms.cadence, revision=terms.revision
@@ -136,54 +199,92 @@ class _Lane:
         endowment = Entry("endowment", date.min, Kind.ENDOWMENT, Book.BOTH, terms.capital)
         self.account.endow([endowment])
         self.failure: StrategyFailure | None = None
+        self.record: SessionRecord | None = None
+        self.asked: Portfolio | None = None
         self.days: list[date] = []
         self.rows: list[tuple[int, int, float, float, float, int, int, float]] = []
         self.parts: list[Floats] = []
         self.by_name: Floats = np.zeros((12, 0))
         self.hits: list[tuple[date, LimitHit]] = []
 
-    def step(self, session: Session, trading: bool) -> SessionRecord | None:
-        """Settle a session and plan the next; None while the account does not trade yet."""
-        execution = self.exchange.collect(session)
-        if not trading:
-            self.account.observe(session)
-            self._show(session)
-            return None
-        account = self.account
-        record = account.settle(session, execution)
-        self._show(session)
-        record = self._plan(record)
-        self._keep(record)
-        return record
+    def look_on(self, stretch: _Stretch, count: int) -> None:
+        """Go through the first sessions of a stretch without trading."""
+        self._show(stretch.sessions[:count])
+        self.exchange.rest(stretch.bars, 0, count, stretch.seen)
+        self.account.observe(stretch.sessions[count - 1], stretch.bars.bar(count - 1))
 
-    def _show(self, session: Session) -> None:
-        if self.failure is None:
+    def settle(self, stretch: _Stretch, first: int, last: int) -> None:
+        """Show sessions to the worker and settle them; what is planned after the last one is left to `plan`."""
+        self._show(stretch.sessions[first : last + 1])
+        account, exchange, bars = self.account, self.exchange, stretch.bars
+        at = first
+        while at <= last:
+            resting = account.resting and exchange.idle and self.on_record is None and (at or not bars.jumps)
+            count, dividends = exchange.rest(bars, at, last + 1, stretch.seen) if resting else (0, None)
+            if count:
+                self._keep_rested(bars, at, account.rest(bars, at, dividends, count))
+            else:
+                execution = exchange.collect(stretch.sessions[at], stretch.seen, at)
+                self.record = account.settle(stretch.sessions[at], execution, bar=bars.bar(at))
+                if at < last:
+                    self._planned(None)
+            at += count or 1
+
+    def ask(self) -> None:
+        """Ask the worker where its cadence has it decide."""
+        if self.failure is None and self.account.due():
+            self.asked = self.account.portfolio()
             try:
-                self.worker.show(session)
+                self.worker.ask(self.asked)
             except StrategyFailure as failure:
                 self.failure = failure
 
-    def _plan(self, record: SessionRecord) -> SessionRecord:
-        if self.failure is not None:
-            return record
-        account = self.account
-        try:
-            decision = self.worker.decide(account.portfolio()) if account.due() else None
-            record = account.plan(record, decision)
-        except StrategyFailure as failure:
-            self.failure = failure
-            return record
-        if record.sized is not None:
-            self.exchange.submit(record.sized.orders)
-            self.hits += [(record.day, hit) for hit in record.sized.hits]
-        return record
+    def plan(self) -> None:
+        """Plan after the last session that was settled."""
+        decision, asked, self.asked = None, self.asked, None
+        if asked is not None and self.failure is None:
+            try:
+                decision = self.worker.decide(asked)
+            except StrategyFailure as failure:
+                self.failure = failure
+        self._planned(decision)
+
+    def _show(self, sessions: Sequence[Session]) -> None:
+        if self.failure is None:
+            try:
+                for session in sessions:
+                    self.worker.show(session)
+                self.worker.flush()
+            except StrategyFailure as failure:
+                self.failure = failure
+
+    def _planned(self, decision: Decision | None) -> None:
+        """Send what is decided or still works to the exchange, and keep the session that waited for it."""
+        sized = None
+        if self.failure is None:
+            try:
+                sized = self.account.sized(decision)
+            except StrategyFailure as failure:
+                self.failure = failure
+        if sized is not None:
+            day = sized.orders.decided_on
+            self.exchange.submit(sized.orders)
+            self.hits += [(day, hit) for hit in sized.hits]
+            if self.watch is not None:
+                self.watch.decided(day, sized)
+        record, self.record = self.record, None
+        if record is not None:
+            self._keep(record)
+            if self.watch is not None and len(record.execution.orders):
+                self.watch.traded(record)
+            if self.on_record is not None:
+                self.on_record(record if self.failure else replace(record, decision=decision, sized=sized))
 
     def _keep(self, record: SessionRecord) -> None:
         split = record.decomposition
         self.days.append(record.day)
         self.parts.append(split.exact)
-        if self.by_name.shape[1] < split.by_name.shape[1]:
-            self.by_name = padded(self.by_name, split.by_name.shape[1])
+        self._fit(split.by_name.shape[1])
         self.by_name += split.by_name
         self.rows.append(
             (
@@ -197,6 +298,21 @@ class _Lane:
                 split.suspected,
             )
         )
+
+    def _keep_rested(self, bars: Bars, first: int, rested: Rested) -> None:
+        count = len(rested.equity_cents)
+        self.days += bars.days[first : first + count]
+        self.parts += list(rested.exact)
+        self._fit(rested.by_name.shape[2])
+        for at in range(count):
+            self.by_name += rested.by_name[:, at]
+        columns = (rested.equity_cents, rested.pnl_cents, bars.benchmark[first : first + count], rested.exposure)
+        for equity, pnl, benchmark, exposure in zip(*[column.tolist() for column in columns], strict=True):
+            self.rows.append((equity, pnl, benchmark, 0.0, exposure, 0, 0, 0.0))
+
+    def _fit(self, size: int) -> None:
+        if self.by_name.shape[1] < size:
+            self.by_name = padded(self.by_name, size)
 
     def result(self, roster: Roster) -> ReplayResult:
         equity, pnl, benchmark, traded, exposure, orders, fills, suspected = (

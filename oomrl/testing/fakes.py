@@ -21,6 +21,12 @@ class EqualWeightWorker:
     def show(self, session: Session) -> None:
         self.session = session
 
+    def flush(self) -> None:
+        return
+
+    def ask(self, portfolio: Portfolio) -> None:
+        return
+
     def decide(self, portfolio: Portfolio) -> Decision:
         if self.session is None:
             return Hold("nothing shown yet")
@@ -51,6 +57,12 @@ class ScriptedWorker:
     def show(self, session: Session) -> None:
         self.sessions.append(session)
 
+    def flush(self) -> None:
+        return
+
+    def ask(self, portfolio: Portfolio) -> None:
+        return
+
     def decide(self, portfolio: Portfolio) -> Decision:
         decision = self.answer(self.sessions, portfolio)
         if decision is None:
@@ -76,6 +88,12 @@ class RandomWorker:
     def show(self, session: Session) -> None:
         self.shown += 1
         self.known.update(zip(session.symbols, session["close"].tolist(), strict=True))
+
+    def flush(self) -> None:
+        return
+
+    def ask(self, portfolio: Portfolio) -> None:
+        return
 
     def decide(self, portfolio: Portfolio) -> Decision:
         chance = np.random.default_rng([self.seed, self.shown])

@@ -75,7 +75,7 @@ def test_benchmark_betas_and_volume_are_what_the_definitions_say(seed: int) -> N
             else:
                 adjusted.append(0.0)
         volume[n] = np.mean(adjusted)
-    np.testing.assert_allclose(observed.average_volume(), volume)
+    np.testing.assert_allclose(bars[-1].average_volume(), volume)
 
 
 def test_the_tape_s_index_is_the_benchmark_where_there_is_one() -> None:

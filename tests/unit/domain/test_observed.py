@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import date
 
 import numpy as np
@@ -76,6 +77,24 @@ def test_benchmark_betas_and_volume_are_what_the_definitions_say(seed: int) -> N
                 adjusted.append(0.0)
         volume[n] = np.mean(adjusted)
     np.testing.assert_allclose(bars[-1].average_volume(), volume)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_sessions_taken_in_at_once_are_known_as_one_by_one(seed: int) -> None:
+    tape = made_up_tape(seed, sessions=320, names=4, weather=Weather(jumps=0.003, late=0.5, delisted=0.5))
+    sessions = list(tape.sessions())
+    _, singly = shown(sessions)
+    observed, at_once = Observed(), []
+    while sessions:
+        bars = observed.take(sessions)
+        at_once += [bars.bar(at) for at in range(len(bars))]
+        sessions = sessions[len(bars) :]
+    assert len(at_once) == len(singly) == 320
+    for one, other in zip(singly, at_once, strict=True):
+        for field in fields(Bar):
+            np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name), field.name)
+        np.testing.assert_array_equal(one.average_volume(), other.average_volume())
 
 
 def test_the_tape_s_index_is_the_benchmark_where_there_is_one() -> None:

@@ -6,16 +6,18 @@ from datetime import date
 from decimal import Decimal
 
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from oomrl.domain.account import SessionRecord
-from oomrl.domain.sizing import Limits
+from oomrl.domain.sizing import Limits, Sized
 from oomrl.domain.trading import Decision, Portfolio
 from oomrl.errors import StrategyFailure
 from oomrl.exchange.friction import Friction
 from oomrl.exchange.replay import Terms, replay, replay_together
 from oomrl.exchange.tape_files import load_tape
 from oomrl.testing.fakes import EqualWeightWorker, RandomWorker, ScriptedWorker
-from oomrl.testing.markets import CALM, made_up_tape
+from oomrl.testing.markets import CALM, Weather, made_up_tape
 
 
 def test_a_worker_sees_the_warm_up_and_trades_from_the_first_day_on() -> None:
@@ -60,6 +62,40 @@ def test_replays_together_are_replays_apart() -> None:
         assert (alone.parts_cents == result.parts_cents).all()
         assert alone.totals == result.totals
     assert len(seen) == 3 * 55
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), cadence=st.sampled_from(["weekly", "daily"]), busy=st.sampled_from([0.1, 0.7]))
+def test_sessions_settled_at_once_come_out_as_one_by_one(seed: int, cadence: str, busy: float) -> None:
+    tape = made_up_tape(seed, sessions=150, names=5, weather=Weather(jumps=0.01, late=0.4, delisted=0.4))
+    terms = Terms(cadence=cadence, delisting_recovery=0.5)
+    records: list[SessionRecord] = []
+    at_once = replay(tape.sessions(), RandomWorker(seed, busy=busy), terms)
+    singly = replay(tape.sessions(), RandomWorker(seed, busy=busy), terms, on_record=records.append)
+    assert at_once.days == singly.days == tuple(record.day for record in records)
+    assert at_once.symbols == singly.symbols
+    for field in ("equity_cents", "benchmark", "parts", "parts_cents", "by_name", "exposure", "traded", "suspected"):
+        np.testing.assert_array_equal(getattr(at_once, field), getattr(singly, field), field)
+
+
+def test_a_watch_sees_each_batch_of_orders_and_when_it_lived() -> None:
+    tape = made_up_tape(9, sessions=60, names=4)
+    records: list[SessionRecord] = []
+    decided: list[date] = []
+    lived: list[date] = []
+
+    class Looking:
+        def decided(self, day: date, sized: Sized) -> None:
+            decided.append(day)
+
+        def traded(self, record: SessionRecord) -> None:
+            lived.append(record.day)
+
+    replay(tape.sessions(), RandomWorker(4), Terms(), watch=Looking())
+    replay(tape.sessions(), RandomWorker(4), Terms(), on_record=records.append)
+    assert decided == [record.day for record in records if record.sized is not None]
+    assert lived == [record.day for record in records if len(record.execution.orders)]
+    assert len(lived) > 5
 
 
 def test_a_worker_that_fails_stops_trading_and_leaves_its_account_as_it_was() -> None:

@@ -236,11 +236,18 @@ def _executor(settings: Settings) -> str:
     if chosen.kind == "local":
         return f"{chosen.processes} local processes"
     try:
-        import distributed  # noqa: F401
+        from distributed import Client
     except ImportError:
         raise Fault("Dask is not installed", "pip install 'oomrl[dask]'") from None
-    _reach(chosen.scheduler.replace("tcp://", "http://"), "the scheduler")
-    return f"Dask at {chosen.scheduler}"
+    try:
+        with Client(chosen.scheduler, timeout=5, set_as_default=False) as client:
+            workers = len(client.scheduler_info(n_workers=-1)["workers"])
+    except OSError as error:
+        mend = "check the address, the network and the firewall"
+        raise Fault(f"the scheduler at {chosen.scheduler}: {error}", mend) from error
+    if not workers:
+        raise Fault(f"Dask at {chosen.scheduler} has no workers", f"start some: dask worker {chosen.scheduler}")
+    return f"Dask at {chosen.scheduler} with {workers} workers"
 
 
 def _tape(settings: Settings, account: str) -> str:

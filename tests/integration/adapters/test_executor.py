@@ -18,6 +18,7 @@ from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.executor import Fan, fan_of
 from oomrl.adapters.starts import start_tree
 from oomrl.adapters.strategies import Workers
+from oomrl.daemon.doctor import examine
 from oomrl.domain.promotion import decide
 from oomrl.errors import Mistake, StrategyFailure, Unavailable
 from oomrl.settings import ExecutorSettings, load
@@ -70,17 +71,28 @@ def test_work_that_kills_every_worker_is_given_up(fan: Fan) -> None:
         fan.map(always_dies, [(1,)])
 
 
-def test_a_cluster_without_workers_is_named_before_and_while_work_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def examined(folder: Path, asked: ExecutorSettings) -> tuple[str, str]:
+    """Return what `oomrl doctor` finds of the executor."""
+    settings = load(None, {"executor": asked.model_dump()})
+    found = next(one for one in examine(folder, settings) if one.check == "executor")
+    return found.state, found.found
+
+
+def test_a_cluster_without_workers_is_named_before_and_while_work_waits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with distributed.LocalCluster(1, dashboard_address=":0", processes=False) as made:
         asked = ExecutorSettings(kind="dask", scheduler=made.scheduler_address)
         before, after = fan_of(asked), fan_of(asked)
         assert before is not None and after is not None
         assert before.map(abs, [(-1,)]) == [1]
+        assert examined(tmp_path, asked) == ("ok", f"Dask at {asked.scheduler} with 1 workers")
         monkeypatch.setattr(executor, "PATIENCE", 0.5)
         made.scale(0)
         with distributed.Client(made.scheduler_address, set_as_default=False) as client:
             while client.scheduler_info()["workers"]:
                 pass
+        assert examined(tmp_path, asked) == ("fault", f"Dask at {asked.scheduler} has no workers")
         for fan in (before, after):
             with pytest.raises(Unavailable):
                 fan.map(abs, [(-1,)])

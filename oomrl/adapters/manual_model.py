@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import tempfile
@@ -67,14 +68,17 @@ class ManualModel:
             raise Mistake(f"Expected a reply of at most {MOST_BYTES} bytes, was {len(data)}")
         if not text.strip():
             raise Mistake("Expected a reply, was empty: write a diff, or ESCALATE: with a reason")
-        place = self._replies / f"{prompt_id}.md"
-        if place.is_file():
-            if place.read_bytes() == data:
-                return False
-            raise Mistake(f"Expected one reply to prompt {prompt_id}, was answered already: its answer is {place}")
-        if by:
-            _write(self._replies / f"{prompt_id}.by", re.sub(r"[^\w .@+'-]", " ", by)[:80])
-        _write(place, text)
+        place, author = self._replies / f"{prompt_id}.md", self._replies / f"{prompt_id}.by"
+        with (self._prompts / f"{prompt_id}.md").open("rb") as prompt:
+            fcntl.flock(prompt, fcntl.LOCK_EX)  # of two answers at once one stands, with its own author
+            if place.is_file():
+                if place.read_bytes() == data:
+                    return False
+                raise Mistake(f"Expected one reply to prompt {prompt_id}, was answered already: its answer is {place}")
+            author.unlink(missing_ok=True)
+            if by:
+                _write(author, re.sub(r"[^\w .@+'-]", " ", by)[:80])
+            _write(place, text)
         return True
 
 

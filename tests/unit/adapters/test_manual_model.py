@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -37,6 +39,24 @@ def test_asking_and_answering_again_changes_nothing(tmp_path: Path, model: Manua
         model.take("a", "two")
     assert ManualModel(tmp_path).answer("a", "coder", PROMPT, CONTEXT) == Reply("one", "manual")
     assert sorted(path.name for path in (tmp_path / "replies").iterdir()) == ["a.md"]
+
+
+def test_of_two_answers_at_once_one_stands_with_its_own_author(model: ManualModel) -> None:
+    for name in map(str, range(40)):
+        model.answer(name, "coder", PROMPT, CONTEXT)
+        together = Barrier(2)
+
+        def answered(by: str, name: str = name, together: Barrier = together) -> bool:
+            together.wait()
+            try:
+                return model.take(name, f"what {by} wants", by)
+            except Mistake:
+                return False
+
+        with ThreadPoolExecutor(2) as pool:
+            assert sorted(pool.map(answered, ("ann", "ben"))) == [False, True]
+        reply = model.answer(name, "coder", PROMPT, CONTEXT)
+        assert reply is not None and reply in [Reply(f"what {by} wants", f"manual <{by}>") for by in ("ann", "ben")]
 
 
 @pytest.mark.parametrize("name", ["", "../a", "a/b", ".a", "a b", "a" * 81, "a.md"])

@@ -1,15 +1,17 @@
 """Compare speed with what people use today, in one run on one machine, as ratios of medians.
 
-`python -m bench.speed --peers DIR [--tape T] [--size RUNS]`: DIR is a virtual environment with the peers of
-bench/requirements-peers.lock. Replays of equal weights over the whole tape, weekly and daily, against the event-driven
-peers that install (slow ones run once, over their first sessions); the gate's patch checks and one sandboxed, covered
-test run against a bare `pytest --cov`; mutants of one module a second against mutmut on two processes. Peers keep no
-ledger and know no fees, dividends or splits; ours does.
+`python -m bench.speed --peers DIR [--tape T] [--size RUNS] [--only PART ...]`: DIR is a virtual environment with the
+peers of bench/requirements-peers.lock. Replays of equal weights and of the reference strategy over the whole tape,
+weekly and daily, against the event-driven peers that install (slow ones run once, over their first sessions); the
+gate's patch checks and one sandboxed, covered test run against a bare `pytest --cov`; mutants of one module a second
+against mutmut on two processes; and how our own cost grows (bench.scaling). Peers keep no ledger and know no fees,
+dividends or splits; ours does.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import shutil
@@ -17,10 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
+from bench import scaling
 from bench.campaign import Campaign, arguments
 from bench.market import shipped, tape_of
 from bench.promotion import TAPE
@@ -28,17 +34,27 @@ from guardrails.bench import open_bench
 from guardrails.environment import GateEnvironment
 from guardrails.gate import check
 from guardrails.policy import parse_policy
+from guardrails.sandbox import Sandbox
 from guardrails.tree import Tree
 from oomrl.adapters import environments
 from oomrl.adapters.counterfactual import started
 from oomrl.adapters.gate import CHEAP
 from oomrl.adapters.strategies import Workers
 from oomrl.domain.account import Cadence
+from oomrl.domain.performance import performance
+from oomrl.domain.sizing import Limits
+from oomrl.exchange.friction import Friction
+from oomrl.exchange.quarantine import QuarantineRule
 from oomrl.exchange.replay import Terms, replay
+from oomrl.exchange.tape import Tape
+from oomrl.testing.fakes import EqualWeightWorker
 
 #: Peers, and how many sessions they replay (None: the whole tape). What is slow need not be waited for.
 PEERS: dict[str, int | None] = {"bt": None, "backtrader": 300, "nautilus": 300}
+#: Peers that run the reference strategy as well.
+BOTH = ("bt", "backtrader")
 HERE = Path(__file__).parent
+INVESTED = 0.98
 TRIVIAL = b'''"""Equal weights."""
 
 
@@ -56,23 +72,72 @@ class Strategy:
 MODULE = "src/strategy/sizing.py"
 
 
-def own_replay(tape: str, cadence: str) -> dict[str, float]:
-    """Replay equal weights with a full account, the strategy in its sandboxed worker."""
-    from guardrails.sandbox import Sandbox
+def tree_of(strategy: str) -> dict[str, bytes]:
+    """Return the tree of a strategy by its name, equal or reference."""
+    if strategy == "reference":
+        return dict(shipped())
+    return {"strategy.toml": shipped()["strategy.toml"], "src/strategy/__init__.py": TRIVIAL}
 
+
+def own_replay(tape: str, cadence: str, strategy: str) -> dict[str, float]:
+    """Replay a strategy with a full account and its figures, the strategy in its sandboxed worker."""
     market, workers = tape_of(tape), Workers(Sandbox.choose(), environments.find().worker, 1e6, 0)
-    tree = {"strategy.toml": shipped()["strategy.toml"], "src/strategy/__init__.py": TRIVIAL}
-    with started(workers, tree) as worker:
-        begun = time.perf_counter()
+    before = _children()
+    with started(workers, tree_of(strategy)):
+        start = -before
+    start += _children()
+    with started(workers, tree_of(strategy)) as worker:
+        begun, processor = time.perf_counter(), time.process_time()
         result = replay(market.sessions(), worker, Terms(cadence=Cadence(cadence)))
-        seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "sessions": len(result.days), "final_equity": float(result.equity[-1])}
+        performance(result.returns, result.benchmark[1:], resamples=10)
+        seconds, processor = time.perf_counter() - begun, time.process_time() - processor
+    worked = _children() - before - 2 * start  # without what it takes to start and to import
+    if result.failure is not None:
+        raise result.failure
+    return {
+        "seconds": seconds,
+        "processor_seconds": processor + max(worked, 0.0),
+        "strategy_seconds": bare_compute(tape, cadence, strategy),
+        "sessions": len(result.days),
+        "final_equity": float(result.equity[-1]),
+    }
 
 
-def peer_replay(python: Path, peer: str, tape: str, cadence: str) -> dict[str, Any] | None:
+def _children() -> float:
+    """Return the processor seconds of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def bare_compute(tape: str, cadence: str, strategy: str) -> float:
+    """Return the seconds that a strategy itself takes on the tape, in an interpreter of its own, without any engine."""
+    environment = {**os.environ, "PYTHONPATH": str(HERE / "peers")}
+    command = [sys.executable, "-c", BARE, str(Path(tape).resolve()), cadence, strategy]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return float(done.stdout)
+
+
+BARE = """
+import sys
+from pathlib import Path
+from data import load
+from strategies import Timed
+days, symbols, arrays = load(Path(sys.argv[1]))
+timed, week = Timed(sys.argv[3], symbols, arrays), None
+held = dict.fromkeys(symbols, 100.0)
+for at, day in enumerate(days.tolist()):
+    timed.show(at, day)
+    before, week = week, day.isocalendar()[:2]
+    if sys.argv[2] == "daily" or week != before:
+        timed.weights(day, 1e6, 0.0, held)
+print(timed.seconds)
+"""
+
+
+def peer_replay(python: Path, peer: str, tape: str, cadence: str, strategy: str) -> dict[str, Any] | None:
     """Run one peer in its own environment; None where it does not install or fails."""
     sessions = PEERS[peer]
-    command = [python, HERE / "peers" / f"run_{peer}.py", Path(tape).resolve(), cadence]
+    command = [python, HERE / "peers" / f"run_{peer}.py", Path(tape).resolve(), cadence, strategy]
     command += [str(sessions)] if sessions else []
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1_800)
     if done.returncode:
@@ -82,27 +147,68 @@ def peer_replay(python: Path, peer: str, tape: str, cadence: str) -> dict[str, A
     return told
 
 
-def replays(campaign: Campaign, python: Path, tape: str, runs: int) -> dict[str, Any]:
-    """Alternate ours and the peers; return sessions a second of each by cadence, and the ratio to the fastest peer."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for cadence in ("weekly", "daily"):
+def replays(
+    campaign: Campaign, python: Path, tape: str, runs: int, strategy: str, cadences: Sequence[str]
+) -> dict[str, Any]:
+    """Alternate ours and the peers; return by cadence the sessions a second of each, whole, of the engine alone and by
+    processor seconds (ours: of both processes), and the ratios to the fastest peer."""
+    found: dict[str, dict[str, list[tuple[float, ...]]]] = {}
+    peers = [peer for peer in PEERS if strategy == "equal" or peer in BOTH]
+    for cadence in cadences:
         speeds = found.setdefault(cadence, {})
         for number in range(runs):
-            for name in ("own", *PEERS):
+            for name in ("own", *peers):
                 if number and (name not in speeds or PEERS.get(name)):
                     continue
-                told = own_replay(tape, cadence) if name == "own" else peer_replay(python, name, tape, cadence)
+                told = (
+                    own_replay(tape, cadence, strategy)
+                    if name == "own"
+                    else peer_replay(python, name, tape, cadence, strategy)
+                )
                 if told is not None:
-                    speeds.setdefault(name, []).append(told["sessions"] / told["seconds"])
-                    campaign.add(f"replay/{cadence}/{name}/{number}", campaign.seed, **told)
-                    print(f"{cadence} {name}: {told['sessions'] / told['seconds']:,.0f} sessions/s", file=sys.stderr)
-    middle = {cadence: {name: round(median(s), 1) for name, s in by.items()} for cadence, by in found.items()}
-    ratios = {
-        cadence: round(by["own"] / max(v for name, v in by.items() if name != "own"), 2)
-        for cadence, by in middle.items()
-        if len(by) > 1
+                    whole, engine = told["seconds"], told["seconds"] - told["strategy_seconds"]
+                    each = (whole, engine, told["processor_seconds"])
+                    speeds.setdefault(name, []).append(tuple(told["sessions"] / took for took in each))
+                    campaign.add(f"replay/{strategy}/{cadence}/{name}/{number}", campaign.seed, **told)
+                    print(f"{strategy} {cadence} {name}: {speeds[name][-1][0]:,.0f} sessions/s", file=sys.stderr)
+    shown: dict[str, Any] = {}
+    for at, what in enumerate(("", "engine_", "processor_")):
+        middle = {
+            cadence: {name: round(median(pair[at] for pair in pairs), 1) for name, pairs in by.items()}
+            for cadence, by in found.items()
+        }
+        shown[f"{what}sessions_a_second"] = middle
+        shown[f"{what}ratio"] = {
+            cadence: round(by["own"] / max(v for name, v in by.items() if name != "own"), 2)
+            for cadence, by in middle.items()
+            if len(by) > 1
+        }
+    return shown
+
+
+def equal_results(campaign: Campaign, python: Path, tape: str) -> dict[str, float]:
+    """Compare the final equity with backtrader's on raw prices, friction, dividends and splits off: the same orders at
+    the same opens. Returns the difference in dollars, and the orders."""
+    told = peer_replay(python, "backtrader", tape, "weekly", "equal")
+    if told is None:
+        return {}
+    market = tape_of(tape)
+    size = int(told["sessions"])
+    columns = {name: values[:size] for name, values in market.columns.items()}
+    columns |= {"dividend": np.zeros_like(columns["close"]), "split": np.ones_like(columns["close"])}
+    calm = QuarantineRule(wild=1e9, jump=1e9, distribution=1e9)
+    bare = Tape("raw", market.symbols, market.days[:size], columns, calm)
+    limits = Limits(max_adv_share=1e9, min_order_value=0.0, cash_reserve_bps=0.0)
+    terms = Terms(friction=Friction.none(), limits=limits, sales_fund_at_once=True)
+    result = replay(bare.sessions(), EqualWeightWorker(INVESTED), terms)
+    found = {
+        "difference": round(float(result.equity[-1]) - told["final_equity"], 4),
+        "orders": int(result.orders.sum()),
+        "peer_orders": told["orders"],
+        "final_equity": float(result.equity[-1]),
     }
-    return {"sessions_a_second": middle, "ratio": ratios}
+    campaign.add("equal_results", campaign.seed, **found)
+    return found
 
 
 def gate(campaign: Campaign, python: Path, runs: int) -> float:
@@ -175,11 +281,17 @@ def _patch(base: Tree) -> bytes:
     return "".join(unified_diff(before, after, f"a/{MODULE}", f"b/{MODULE}")).encode()
 
 
+CADENCES = ("weekly", "daily")
+PARTS = ("replay", "reference", "equal", "gate", "mutants", "scaling")
+
+
 def main(given: list[str] | None = None) -> int:
     """Run the comparison."""
     parser = arguments("speed", 5, "runs of each, of which the median counts")
     parser.add_argument("--tape", default=TAPE)
     parser.add_argument("--peers", type=Path, required=True, help="the virtual environment of the peers")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure these parts alone")
+    parser.add_argument("--cadence", nargs="+", choices=CADENCES, default=CADENCES, help="of the replays")
     options = parser.parse_args(given)
     if not Path(options.tape).exists():
         print(f"SKIPPED: no tape at {options.tape}; name one with --tape.", file=sys.stderr)
@@ -187,20 +299,37 @@ def main(given: list[str] | None = None) -> int:
     if shutil.which("bwrap") is None:
         print("No bubblewrap here: the sandbox is the one without namespaces.", file=sys.stderr)
     campaign = Campaign("bench", options.size, options.seed, options.out)
-    python = options.peers.absolute() / "bin" / "python"
-    replayed = replays(campaign, python, options.tape, options.size)
-    against_pytest = gate(campaign, python, options.size)
-    planted = mutants(campaign, python, options.size)
-    ratios = replayed["ratio"].values()
-    holds = bool(ratios) and min(ratios) >= 10 and against_pytest <= 1.5 and planted.get("ratio", 0) >= 10
+    python, tape, runs, only = options.peers.absolute() / "bin" / "python", options.tape, options.size, options.only
+    trivial = replays(campaign, python, tape, runs, "equal", options.cadence) if "replay" in only else {}
+    reference = replays(campaign, python, tape, runs, "reference", options.cadence) if "reference" in only else {}
+    same = equal_results(campaign, python, tape) if "equal" in only else {}
+    against_pytest = gate(campaign, python, runs) if "gate" in only else None
+    planted = mutants(campaign, python, runs) if "mutants" in only else {}
+    growth = scaling.measure(campaign, tape, runs) if "scaling" in only else {}
+    holds = (
+        min(trivial.get("ratio", {}).values(), default=0) >= 10
+        and min(reference.get("engine_ratio", {}).values(), default=0) >= 10
+        and abs(same.get("difference", 1e9)) <= 0.01 * same.get("orders", 0)
+        and (against_pytest or 9) <= 1.5
+        and planted.get("ratio", 0) >= 10
+        and bool(growth)
+        and growth["holds"]
+    )
     return campaign.finish(
         holds,
-        replay_vs_fastest_peer=replayed["ratio"],
-        sessions_a_second=replayed["sessions_a_second"],
-        replay_engine_vs_peer_engine=None,
+        replay_vs_fastest_peer=trivial.get("ratio"),
+        sessions_a_second=trivial.get("sessions_a_second"),
+        replay_vs_fastest_peer_by_processor=trivial.get("processor_ratio"),
+        replay_engine_vs_peer_engine=reference.get("engine_ratio"),
+        reference_vs_fastest_peer_by_processor=reference.get("processor_ratio"),
+        engine_sessions_a_second=reference.get("engine_sessions_a_second"),
+        reference_sessions_a_second=reference.get("sessions_a_second"),
+        equal_results=same,
         gate_vs_pytest_cov=against_pytest,
         mutants_vs_mutmut=planted.get("ratio"),
         mutants_a_second=planted,
+        scaling=growth,
+        load_average=os.getloadavg(),
         peak_memory_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     )
 

@@ -51,6 +51,7 @@ from oomrl.errors import Mistake, Refused
 from oomrl.exchange.exchange import PaperExchange
 from oomrl.exchange.friction import Friction
 from oomrl.exchange.replay import ReplayResult, Terms
+from oomrl.exchange.streamed import StreamedTape, open_tape
 from oomrl.exchange.tape import Tape
 from oomrl.exchange.tape_files import load_tape
 from oomrl.judging import Judge
@@ -185,7 +186,7 @@ def terms_of(settings: Settings) -> Terms:
     )
 
 
-def first_trading_day(tape: Tape, asked: date | None, warmup: int) -> date:
+def first_trading_day(tape: Tape | StreamedTape, asked: date | None, warmup: int) -> date:
     """Return the day on which trading begins: the asked one, else the first after the strategy's warm-up."""
     if asked is not None:
         return next(day for day in tape.days if day >= asked)
@@ -379,7 +380,7 @@ def replayed(
     seed: int,
 ) -> ReplayResult:
     """Replay one revision over a tape, without a state directory of its own."""
-    tape = load_tape(source)
+    tape = open_tape(source)
     tape.require(from_day, to_day)
     if to_day is not None:
         tape = tape.until(to_day)

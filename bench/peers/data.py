@@ -1,4 +1,4 @@
-"""Read the bench tape as plain arrays, the same for each peer: raw prices, dividends and splits left out."""
+"""Read the bench tape as plain arrays, the same for each peer: raw prices to $0.0001, no dividends or splits."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def load(path: Path, sessions: int | None = None):
     for field in FIELDS:
         grid = np.full((len(days), len(symbols)), np.nan)
         grid[row, column] = table[field].to_numpy(zero_copy_only=False)
-        arrays[field] = grid[:sessions]
+        arrays[field] = np.round(grid[:sessions], 4)
     return days[:sessions], symbols.tolist(), arrays

@@ -54,7 +54,7 @@ class EqualWeight(Strategy):
         if not due:
             return
         value = self.cash + sum(self.held.get(i, 0) * price for i, price in self.closes.items())
-        share = value / len(self.instruments)
+        share = 0.98 * value / len(self.instruments)
         deltas = []
         for instrument in self.instruments:
             deltas.append((int(share / self.closes[instrument.id]) - self.held.get(instrument.id, 0), instrument))
@@ -92,18 +92,19 @@ def main(path, daily, sessions):
         bars.append(
             BarDataWrangler(BarType.from_str(f"{instrument.id}-1-DAY-LAST-EXTERNAL"), instrument).process(frame)
         )
-    begun = time.perf_counter()
+    begun, processor = time.perf_counter(), time.process_time()
     engine.add_data(sorted((bar for some in bars for bar in some), key=lambda bar: bar.ts_init), sort=False)
     strategy = EqualWeight(Config(daily=daily, names=len(symbols)))
     engine.add_strategy(strategy)
     engine.run()
-    seconds = time.perf_counter() - begun
+    seconds, processor = time.perf_counter() - begun, time.process_time() - processor
     value = strategy.cash + sum(strategy.held.get(i, 0) * p for i, p in strategy.closes.items())
     print(
         json.dumps(
             {
                 "peer": "nautilus_trader",
                 "seconds": seconds,
+                "processor_seconds": processor,
                 "strategy_seconds": 0.0,
                 "sessions": len(days),
                 "final_equity": value,
@@ -113,4 +114,4 @@ def main(path, daily, sessions):
     )
 
 
-main(sys.argv[1], sys.argv[2] == "daily", int(sys.argv[3]) if len(sys.argv) > 3 else None)
+main(sys.argv[1], sys.argv[2] == "daily", int(sys.argv[4]) if len(sys.argv) > 4 else None)

@@ -27,6 +27,7 @@ from oomrl.domain.trading import Decision as Decided
 from oomrl.domain.trading import Hold, Portfolio
 from oomrl.errors import StrategyFailure
 from oomrl.exchange.replay import ReplayResult, Terms, replay
+from oomrl.exchange.streamed import StreamedTape
 from oomrl.exchange.tape import Tape
 from oomrl.ports import StrategyWorker
 
@@ -62,7 +63,7 @@ class Counterfactual:
     Replays that are asked for together run beside one another where there is a `fan`.
     """
 
-    tape: Tape
+    tape: Tape | StreamedTape
     workers: Workers
     terms: Terms
     keep_orders: bool = False

@@ -108,12 +108,7 @@ class Tape:
 
     def require(self, start: date | None = None, end: date | None = None) -> None:
         """Raise `Mistake` unless at least one session stands between start and end, both included."""
-        if any((start is None or day >= start) and (end is None or day <= end) for day in self.days):
-            return
-        raise Mistake(
-            f"Tape {self.name} has no session from {start or 'its start'} to {end or 'its end'}: "
-            f"it runs from {self.days[0]} to {self.days[-1]}."
-        )
+        require_sessions(self.name, self.days, start, end)
 
     def scrambled_after(self, day: date, seed: int) -> Tape:
         """Return a tape that is the same up to `day` and made up after it, with valid bars. For tests of look-ahead."""
@@ -141,3 +136,13 @@ class Tape:
             rounded = ticks(values) / 10_000 if column in ("open", "high", "low", "close") else values
             columns[column][first:] = np.where(absent, np.nan, rounded)
         return Tape(self.name, self.symbols, self.days, columns, self.quarantine)
+
+
+def require_sessions(name: str, days: tuple[date, ...], start: date | None, end: date | None) -> None:
+    """Raise `Mistake` unless a tape of some days has a session between start and end, both included."""
+    if any((start is None or day >= start) and (end is None or day <= end) for day in days):
+        return
+    raise Mistake(
+        f"Tape {name} has no session from {start or 'its start'} to {end or 'its end'}: "
+        f"it runs from {days[0]} to {days[-1]}."
+    )

@@ -52,12 +52,12 @@ def load_tape(source: str | Path) -> Tape:
     if not path.is_file():
         raise Mistake(f"Expected a tape at {path}, found nothing. Name a Parquet file, a folder of CSVs, or `builtin`.")
     if path.suffix.lower() == ".csv":
-        return _build(path.stem, str(path), _csv(path))
+        return tape_of_rows(path.stem, str(path), _csv(path))
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise Mistake(f"Expected a Parquet file at {path}, could not read it: {_first_line(error)}.") from error
-    return _build(path.stem, str(path), table)
+    return tape_of_rows(path.stem, str(path), table)
 
 
 def _folder(folder: Path) -> Tape:
@@ -71,7 +71,7 @@ def _folder(folder: Path) -> Tape:
             raise Mistake(f"{file}: symbol {file.stem} has no data. Remove the file or fill it.")
         tables.append(table)
     wanted = ["symbol", "date", *RECORDED]
-    return _build(folder.name, str(folder), pa.concat_tables([table.select(wanted) for table in tables]))
+    return tape_of_rows(folder.name, str(folder), pa.concat_tables([table.select(wanted) for table in tables]))
 
 
 def _csv(file: Path) -> pa.Table:
@@ -95,7 +95,8 @@ def _require_columns(table: pa.Table, where: str) -> None:
         )
 
 
-def _build(name: str, where: str, table: pa.Table) -> Tape:
+def tape_of_rows(name: str, where: str, table: pa.Table) -> Tape:
+    """Check a table with a row a name and day, and turn it into a tape. `where` is what a `Mistake` names."""
     _require_columns(table, where)
     if table.num_rows == 0:
         raise Mistake(f"{where}: the tape has no rows. {FORMAT}")

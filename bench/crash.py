@@ -249,6 +249,8 @@ def judged(case: Case, tape: Tape, url: str, folder: Path, template: Path) -> di
         **found,
     }
     if not faults_of(facts):
+        for inside in (path for path in folder.rglob("*") if path.is_dir()):
+            inside.chmod(0o755)  # what is checked out cannot be written, not by its owner either
         shutil.rmtree(folder)
     return {"seed": case.seed, "kinds": dict(kinds), "facts": facts}
 

@@ -64,7 +64,15 @@ class Story:
             (programs / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n', "utf-8")
             (programs / name).chmod(0o755)
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-        self.env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(folder), "USER": "ada", **env}
+        self.env = {
+            **os.environ,
+            "PATH": path,
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(folder),
+            "USER": "reader",
+            "LOGNAME": "reader",
+            **env,
+        }
         self.served: list[str] = []
 
     def tell(self, page: str, *, begin: int = 0, end: int | None = None, **reader: str | Callable[[], str]) -> None:

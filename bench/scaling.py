@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -54,9 +54,9 @@ def measure(campaign: Campaign, tape: str, runs: int) -> dict[str, Any]:
     names = {size: list(made_up_tape(campaign.seed, sessions=300, names=size).sessions()) for size in NAMES}
     sessions = {size: list(made_up_tape(campaign.seed, sessions=size, names=100).sessions()) for size in SESSIONS}
     by = {
-        "names": {size: _median(runs, lambda market=market: _alone(market)) for size, market in names.items()},
-        "sessions": {size: _median(runs, lambda market=market: _alone(market)) for size, market in sessions.items()},
-        "candidates": {size: _median(runs, lambda size=size: _together(recorded, size)) for size in CANDIDATES},
+        "names": _medians(runs, NAMES, lambda size: _alone(names[size])),
+        "sessions": _medians(runs, SESSIONS, lambda size: _alone(sessions[size])),
+        "candidates": _medians(runs, CANDIDATES, lambda size: _together(recorded, size)),
     }
     exponents = {what: exponent(costs) for what, costs in by.items()}
     candidates = by["candidates"][8] / by["candidates"][1]
@@ -78,8 +78,10 @@ def exponent(costs: Mapping[int, float]) -> float:
     return round(float(np.polyfit(np.log(list(costs)), np.log(list(costs.values())), 1)[0]), 3)
 
 
-def _median(runs: int, timed: Callable[[], float]) -> float:
-    return statistics.median(timed() for _ in range(runs))
+def _medians(runs: int, sizes: Sequence[int], timed: Callable[[int], float]) -> dict[int, float]:
+    """Return the median cost of each size; sizes take turns, so that a machine that slows down slows all of them."""
+    rounds = [[timed(size) for size in sizes] for _ in range(runs)]
+    return {size: statistics.median(each) for size, each in zip(sizes, zip(*rounds, strict=True), strict=True)}
 
 
 def _alone(market: list[Session]) -> float:

@@ -195,7 +195,8 @@ def equal_results(campaign: Campaign, python: Path, tape: str) -> dict[str, floa
     market = tape_of(tape)
     size = int(told["sessions"])
     columns = {name: values[:size] for name, values in market.columns.items()}
-    columns |= {"dividend": np.zeros_like(columns["close"]), "split": np.ones_like(columns["close"])}
+    zeros = np.zeros_like(columns["close"])
+    columns |= {"dividend": zeros, "split": zeros + 1.0, "volume": zeros + 1e9}  # the peer trades without volume too
     calm = QuarantineRule(wild=1e9, jump=1e9, distribution=1e9)
     bare = Tape("raw", market.symbols, market.days[:size], columns, calm)
     limits = Limits(max_adv_share=1e9, min_order_value=0.0, cash_reserve_bps=0.0)

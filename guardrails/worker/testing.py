@@ -132,7 +132,15 @@ class Report:
                 self.planted[k] = "unreached"
                 if names:
                     read, write = os.pipe()
-                    child = os.fork()
+                    try:
+                        child = os.fork()
+                    except BlockingIOError:
+                        # Without a namespace the limit counts all of the user's processes, others' too: wait for room.
+                        os.close(read)
+                        os.close(write)
+                        left.append(k)
+                        time.sleep(0 if running else 0.05)
+                        break
                     if child == 0:
                         self.try_change(k, [items[name] for name in names], write)
                     os.close(write)

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from guardrails import sandboxed
 from guardrails.bench import NoBench, open_bench
 from guardrails.gate import check
 from guardrails.policy import Policy
+from guardrails.sandbox import Limits
+from guardrails.sandboxed import SandboxBench
 from guardrails.verdict import Verdict
 from tests.integration.guardrails import whole_gate
 from tests.integration.guardrails.whole_gate import HERE, PATCHES, edit, tree
@@ -44,6 +47,19 @@ def test_an_honest_repair_passes(policy: Policy, cache: dict[str, Any]) -> None:
     assert verdict.findings == () and verdict.allowed
     assert verdict.sandbox["profile"] in ("S2", "S3") and all(verdict.sandbox["canaries"].values())
     assert verdict.coverage["statements"] == 1.0 and verdict.mutation["mutants"] > 0
+
+
+def test_mutants_wait_for_room_where_the_user_s_other_processes_leave_none(
+    policy: Policy, cache: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crowded(bench: SandboxBench, processes: int = 1, wall: float | None = None) -> Limits:
+        return replace(roomy(bench, processes, wall), processes=min(processes, 2))
+
+    roomy = SandboxBench._limits
+    monkeypatch.setattr(SandboxBench, "_limits", crowded)
+    monkeypatch.setattr(sandboxed, "PARALLEL", 4)
+    verdict = judge(edit(*PATCHES["honest"]), policy, cache={})
+    assert verdict.findings == () and verdict.mutation["mutants"] > 0
 
 
 @pytest.mark.parametrize(

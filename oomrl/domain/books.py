@@ -119,7 +119,7 @@ class Books:
         self.settled_through = last
         if dividends is None:
             return np.array(self.economic_cents)
-        paid = dividends.sum(axis=1).cumsum().astype(np.int64)
+        paid = np.cumsum(dividends.sum(axis=1)).astype(np.int64)
         cash: Ints = self.economic_cents + paid
         self.economic_cents += int(paid[-1])
         self.broker_cents += int(paid[-1])

@@ -145,13 +145,13 @@ def test_only_a_certified_model_may_propose_where_that_is_required(
             "research",
         ]
         assert all(one["difference"]["mean"] > 0 and one["failures"] == 0 for one in body["arenas"])
-        allowed = command(*simulate, "--fresh", "--json", env={"OPENAI_API_KEY": "k"})
+        allowed = command(*simulate, "--json", env={"OPENAI_API_KEY": "k"})
         assert allowed.code == 0, allowed.err
         shown = json.loads(command("status", "--state", state, "--json").out)["qualification"]
         assert shown["required"] and shown["qualified"] and shown["expires"] == body["expires"]
         changed = settings.read_text().replace('"clever"', '"other"')
         settings.write_text(changed)
-        again = command(*simulate, "--fresh", env={"OPENAI_API_KEY": "k"})
+        again = command(*simulate, env={"OPENAI_API_KEY": "k"})
         assert again.code == 1 and "openai/other" in again.err
 
 

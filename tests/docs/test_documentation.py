@@ -29,7 +29,7 @@ TARGETS = set(re.findall(r"(?m)^([a-z][\w-]*(?: [a-z][\w-]*)*):", (ROOT / "Makef
 NAMES = {name for line in TARGETS for name in line.split()}
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 #: What else a block may begin a line with.
-ELSEWHERE = {"export", "uv", "git"}
+ELSEWHERE = {"export", "uv", "git", "dask"}
 
 
 def lines(page: Path) -> Iterator[str]:

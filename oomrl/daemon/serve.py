@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event, Timer
+from queue import Empty, SimpleQueue
+from threading import Timer
 from typing import Any
 
 import structlog
@@ -91,7 +92,9 @@ class Daemon:
         self.clocks = ClockWatch()
         self.leads = False
         self._skewed = False
-        self._stop, self._reload, self._wake = Event(), Event(), Event()
+        # A signal's handler runs between any two steps of this thread: it may wait for no lock that the thread holds.
+        self._stopping = self._reloading = False
+        self._wake: SimpleQueue[None] = SimpleQueue()
         self._beat = self._looked = time.monotonic()
 
     # -- what the service tells
@@ -137,7 +140,7 @@ class Daemon:
     def ready(self) -> health.Answer:
         """Say whether this daemon does the work now: it leads, clocks agree, and what it does can be written down."""
         free = shutil.disk_usage(self.state).free
-        ready = self.leads and not self._skewed and not self._stop.is_set() and free >= health.MIN_FREE_BYTES
+        ready = self.leads and not self._skewed and not self._stopping and free >= health.MIN_FREE_BYTES
         return (200 if ready else 503), {
             "ready": ready,
             "leads": self.leads,
@@ -151,9 +154,8 @@ class Daemon:
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT. A job under way is given `service.stop_seconds` to end."""
-        signal.signal(signal.SIGTERM, lambda *_: self._signalled(self._stop))
-        signal.signal(signal.SIGINT, lambda *_: self._signalled(self._stop))
-        signal.signal(signal.SIGHUP, lambda *_: self._signalled(self._reload))
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._signalled)
         listen = self.settings.service.listen
         server = health.serve(listen, self.health, self.ready, self.metrics.text) if listen else None
         scheduler = BackgroundScheduler(timezone=UTC, job_defaults={"misfire_grace_time": None, "coalesce": True})
@@ -164,11 +166,11 @@ class Daemon:
         self._say_changed()
         self.log.info("serving", accounts=list(self.service.accounts), leads=self.leads, listen=listen)
         try:
-            while not self._stop.is_set():
-                self._wake.wait(BEAT if self.leads else STANDBY_BEAT)
-                self._wake.clear()
-                if self._reload.is_set():
-                    self._reload.clear()
+            while not self._stopping:
+                with contextlib.suppress(Empty):
+                    self._wake.get(timeout=BEAT if self.leads else STANDBY_BEAT)
+                if self._reloading:
+                    self._reloading = False
                     self.reload(scheduler)
                 self.beat()
         finally:
@@ -241,9 +243,12 @@ class Daemon:
         self.traces.close()
         self.log.info("stopped")
 
-    def _signalled(self, what: Event) -> None:
-        what.set()
-        self._wake.set()
+    def _signalled(self, number: int, _: object) -> None:
+        if number == signal.SIGHUP:
+            self._reloading = True
+        else:
+            self._stopping = True
+        self._wake.put(None)
 
     def _schedule(self, scheduler: Any) -> None:
         scheduler.remove_all_jobs()

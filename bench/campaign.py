@@ -18,18 +18,34 @@ from typing import Any, TypeVar
 
 from rich.progress import Progress
 
+TAPE = "../shared/tapes/us-equities-dev.parquet"
+
 Case = TypeVar("Case")
 Found = TypeVar("Found")
 
 
-def arguments(name: str, size: int, what: str) -> argparse.ArgumentParser:
-    """Return a parser with what every campaign takes: a size, a seed, processes and a folder for the result."""
+def arguments(name: str, size: int, what: str, *, tape: bool = False, model: bool = False) -> argparse.ArgumentParser:
+    """Return a parser with what every campaign takes: a size, a seed, processes and a folder for the result.
+
+    With `tape` a tape that exists, with `model` who repairs and with which settings.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m bench.{name}")
     parser.add_argument("--size", type=int, default=size, help=what)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--out", type=Path, default=Path("build/campaigns"))
+    if tape:
+        parser.add_argument("--tape", type=_existing, default=TAPE)
+    if model:
+        parser.add_argument("--model", choices=["offline", "openai"], default="offline")
+        parser.add_argument("--settings", help="a settings file: endpoint, prices")
     return parser
+
+
+def _existing(tape: str) -> str:
+    if not Path(tape).exists():
+        raise argparse.ArgumentTypeError(f"SKIPPED: no tape at {tape}; name one with --tape.")
+    return tape
 
 
 def beside(

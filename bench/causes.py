@@ -18,7 +18,6 @@ from typing import Any
 from bench import market
 from bench.campaign import Campaign, arguments, beside, wilson
 from bench.models import SESSIONS, Asked, measured
-from bench.promotion import TAPE
 from oomrl import bootstrap
 from oomrl.cli.console import Watching
 from oomrl.domain.causes import CauseCode as C
@@ -83,12 +82,10 @@ def diagnosed(asked: Asked, seed: int) -> dict[str, Any]:
 
 def main(given: list[str] | None = None) -> int:
     """Run the campaign."""
-    parser = arguments("causes", 66, "planted faults that are measured; those with a measurable effect count")
-    parser.add_argument("--tape", default=TAPE)
+    parser = arguments(
+        "causes", 66, "planted faults that are measured; those with a measurable effect count", tape=True
+    )
     options = parser.parse_args(given)
-    if not Path(options.tape).exists():
-        print(f"SKIPPED: no tape at {options.tape}; name one with --tape.", file=sys.stderr)
-        return 2
     campaign = Campaign("causes", options.size, options.seed, options.out)
     asked = Asked(options.tape, "offline", None)
     seeds = range(400_000 + 1_000 * options.seed, 400_000 + 1_000 * options.seed + options.size)

@@ -19,7 +19,6 @@ import numpy as np
 
 from bench.campaign import Campaign, arguments, beside
 from bench.models import Asked, solve
-from bench.promotion import TAPE
 from oomrl.exchange.tape_files import TWIN
 
 
@@ -46,14 +45,8 @@ def worth(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def main(given: list[str] | None = None) -> int:
     """Run the campaign."""
-    parser = arguments("memory", 12, "planted faults, each tried on the tape and on its twin")
-    parser.add_argument("--tape", default=TAPE)
-    parser.add_argument("--model", choices=["offline", "openai"], default="offline")
-    parser.add_argument("--settings", help="a settings file: endpoint, prices")
+    parser = arguments("memory", 12, "planted faults, each tried on the tape and on its twin", tape=True, model=True)
     options = parser.parse_args(given)
-    if not Path(options.tape).exists():
-        print(f"SKIPPED: no tape at {options.tape}; name one with --tape.", file=sys.stderr)
-        return 2
     campaign = Campaign("memory", options.size, options.seed, options.out)
     asked = Asked(options.tape, options.model, options.settings, unmasked=True)
     seeds = range(300_000 + 1_000 * options.seed, 300_000 + 1_000 * options.seed + options.size)

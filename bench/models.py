@@ -20,7 +20,6 @@ import numpy as np
 
 from bench import market
 from bench.campaign import Campaign, arguments, beside, wilson
-from bench.promotion import TAPE
 from oomrl import bootstrap
 from oomrl.adapters.outcome import outcome
 from oomrl.cli.console import Watching
@@ -115,14 +114,10 @@ def uplift(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main(given: list[str] | None = None) -> int:
     """Run the campaign."""
-    parser = arguments("models", 44, "planted faults that are measured; those with a measurable effect count")
-    parser.add_argument("--tape", default=TAPE)
-    parser.add_argument("--model", choices=["offline", "openai"], default="offline")
-    parser.add_argument("--settings", help="a settings file: endpoint, prices")
+    parser = arguments(
+        "models", 44, "planted faults that are measured; those with a measurable effect count", tape=True, model=True
+    )
     options = parser.parse_args(given)
-    if not Path(options.tape).exists():
-        print(f"SKIPPED: no tape at {options.tape}; name one with --tape.", file=sys.stderr)
-        return 2
     campaign = Campaign("models", options.size, options.seed, options.out)
     asked = Asked(options.tape, options.model, options.settings)
     seeds = range(200_000 + 1_000 * options.seed, 200_000 + 1_000 * options.seed + options.size)

@@ -28,7 +28,6 @@ from oomrl.domain.promotion import Decision
 
 FAMILY = 20
 LEAST_CHANGED = 0.05
-TAPE = "../shared/tapes/us-equities-dev.parquet"
 #: What turns up in a placebo beside nudged windows: parameters, and by how much each is scaled at most.
 JITTER = {
     "momentum_weight": 0.35, "volatility_weight": 0.35, "reversal_weight": 0.35, "momentum_window": 0.3,
@@ -137,14 +136,10 @@ def repair(source: str, seed: int) -> dict[str, Any]:
 
 def main(given: list[str] | None = None) -> int:
     """Run the campaign."""
-    parser = arguments("promotion", 400, f"placebos, in families of {FAMILY} on one loss each")
-    parser.add_argument("--tape", default=TAPE)
+    parser = arguments("promotion", 400, f"placebos, in families of {FAMILY} on one loss each", tape=True)
     parser.add_argument("--faults", type=int, default=44, help="planted faults whose true repair is judged")
     parser.add_argument("--nulls", type=int, default=12, help="losses on which the null models are judged")
     options = parser.parse_args(given)
-    if not Path(options.tape).exists():
-        print(f"SKIPPED: no tape at {options.tape}; name one with --tape.", file=sys.stderr)
-        return 2
     campaign = Campaign("promotion", options.size, options.seed, options.out)
     families = []
     seeds = range(10_000 + 100 * options.seed, 10_000 + 100 * options.seed + max(1, options.size // FAMILY))

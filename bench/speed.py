@@ -29,7 +29,6 @@ import numpy as np
 from bench import scaling
 from bench.campaign import Campaign, arguments
 from bench.market import shipped, tape_of
-from bench.promotion import TAPE
 from guardrails.bench import open_bench
 from guardrails.environment import GateEnvironment
 from guardrails.gate import check
@@ -288,15 +287,11 @@ PARTS = ("replay", "reference", "equal", "gate", "mutants", "scaling")
 
 def main(given: list[str] | None = None) -> int:
     """Run the comparison."""
-    parser = arguments("speed", 5, "runs of each, of which the median counts")
-    parser.add_argument("--tape", default=TAPE)
+    parser = arguments("speed", 5, "runs of each, of which the median counts", tape=True)
     parser.add_argument("--peers", type=Path, required=True, help="the virtual environment of the peers")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure these parts alone")
     parser.add_argument("--cadence", nargs="+", choices=CADENCES, default=CADENCES, help="of the replays")
     options = parser.parse_args(given)
-    if not Path(options.tape).exists():
-        print(f"SKIPPED: no tape at {options.tape}; name one with --tape.", file=sys.stderr)
-        return 2
     if shutil.which("bwrap") is None:
         print("No bubblewrap here: the sandbox is the one without namespaces.", file=sys.stderr)
     campaign = Campaign("bench", options.size, options.seed, options.out)

@@ -48,6 +48,7 @@ from oomrl.domain.observed import Bar, Bars
 from oomrl.domain.trading import ActionKind, Execution, UnfilledCause
 from oomrl.errors import Halt
 
+#: The twelve parts of the decomposition, in the design's order.
 PARTS = (
     "market",
     "selection",
@@ -186,14 +187,8 @@ class Attribution:
         costs = self._fills(execution, bar, before, parts, size)
         extra = self._moved_without_fill(execution, size)
         gap = self.goal - held_after
-        short = self._cash_gap = self._gap_for_cash(execution, gap, size)
-        np.multiply(bar.beta * bar.benchmark, self.target * before, out=parts[MARKET])
-        np.multiply(self.target, total, out=parts[SELECTION])
-        parts[SELECTION] -= parts[MARKET]
-        np.multiply(self.goal - self.target, total, out=parts[LIMITS])
-        np.multiply(short - gap, total, out=parts[UNFILLED])
-        if short.any():
-            parts[CASH_DRAG] -= short * total
+        self._cash_gap = self._gap_for_cash(execution, gap, size)
+        self._held(parts, bar.beta * bar.benchmark, before, total, gap)
         if extra is not None:
             # Shares that moved without a fill of an order (delisting, split corrections) left at `action_cash`.
             parts[ACTIONS] += extra * (before - bar.dividend)
@@ -233,15 +228,8 @@ class Attribution:
             total = total + dividend
             np.subtract(dividends / 100, held * dividend, out=parts[ACTIONS])
         gap = self.goal - held
-        short = self._cash_gap = _within(self._cash_gap, gap)
-        index = bars.benchmark[within, None]
-        np.multiply(bars.beta[within] * index, self.target * before, out=parts[MARKET])
-        np.multiply(self.target, total, out=parts[SELECTION])
-        parts[SELECTION] -= parts[MARKET]
-        np.multiply(self.goal - self.target, total, out=parts[LIMITS])
-        np.multiply(short - gap, total, out=parts[UNFILLED])
-        if short.any():
-            parts[CASH_DRAG] -= short * total
+        self._cash_gap = _within(self._cash_gap, gap)
+        self._held(parts, bars.beta[within] * bars.benchmark[within, None], before, total, gap)
         exact = parts.sum(axis=2).T
         change = ticks / 10_000
         wrong = ~(np.abs(exact.sum(axis=1) - change) <= 1e-6 * np.maximum(1.0, np.abs(equity) / 1e9))
@@ -286,6 +274,20 @@ class Attribution:
             if action.kind in (ActionKind.WRITE_OFF, ActionKind.SALE):
                 self.target[row] = self.goal[row] = self._cash_gap[row] = 0.0
         return opening, cash
+
+    def _held(self, parts: Floats, market: Floats, before: Floats, total: Floats, gap: Floats) -> None:
+        """Book what target, goal and gaps earned into `parts`, (12, names) or (12, sessions, names).
+
+        `market` is beta times the benchmark's return, `total` the total return of a share in dollars.
+        """
+        short = self._cash_gap
+        np.multiply(market, self.target * before, out=parts[MARKET])
+        np.multiply(self.target, total, out=parts[SELECTION])
+        parts[SELECTION] -= parts[MARKET]
+        np.multiply(self.goal - self.target, total, out=parts[LIMITS])
+        np.multiply(short - gap, total, out=parts[UNFILLED])
+        if short.any():
+            parts[CASH_DRAG] -= short * total
 
     def _fills(self, execution: Execution, bar: Bar, before: Floats, parts: Floats, size: int) -> Floats:
         """Book what fills cost into `parts`; return it by part and fill, (6, fills)."""

@@ -37,7 +37,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from oomrl.domain.loss import FRICTION, PARTS, SESSIONS_A_YEAR, DayRecord, Loss
+from oomrl.domain.attribution import PARTS
+from oomrl.domain.loss import FRICTION, SESSIONS_A_YEAR, DayRecord, Loss
 from oomrl.domain.signal import SignalFacts
 from oomrl.domain.student import upper_p
 

@@ -22,8 +22,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from oomrl.domain import causes
+from oomrl.domain.attribution import PARTS
 from oomrl.domain.causes import CauseCode, NameRecord, RankedCause, References, StrategyFacts
-from oomrl.domain.loss import FRICTION, PARTS, DayRecord, Loss, Trigger
+from oomrl.domain.loss import FRICTION, DayRecord, Loss, Trigger
 
 SCHEMA_VERSION: Literal[1] = 1
 

@@ -29,6 +29,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from oomrl.domain.attribution import PARTS
 from oomrl.domain.capital import Capital, Level, Thresholds
 from oomrl.domain.market import Floats
 
@@ -36,21 +37,6 @@ SESSIONS_A_YEAR = 252
 #: Half the normal quartile distance: 1.4826 MAD estimates a normal standard deviation.
 MAD_TO_DEVIATION = 1.4826
 
-#: The twelve parts of the decomposition, in the design's order.
-PARTS = (
-    "market",
-    "selection",
-    "limits",
-    "cash_drag",
-    "delay",
-    "spread",
-    "impact",
-    "fees",
-    "unfilled",
-    "corporate_actions",
-    "model_bills",
-    "rounding",
-)
 #: What trading costs, of the twelve.
 FRICTION = ("spread", "impact", "fees")
 #: Which area of the service or strategy each part points to; the cause key of a loss is its worst area.

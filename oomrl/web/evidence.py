@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from guardrails.policy import PolicyError, parse_policy
-from oomrl.domain.loss import PARTS
+from oomrl.domain.attribution import PARTS
 from oomrl.domain.people import Remark
 from oomrl.domain.records import Mark, StoredDiagnostic, StoredVerdict
 from oomrl.web import charts

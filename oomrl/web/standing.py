@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from oomrl.adapters.database import Store
-from oomrl.domain.loss import PARTS
+from oomrl.domain.attribution import PARTS
 from oomrl.domain.records import Mark
 
 

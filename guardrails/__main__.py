@@ -11,7 +11,15 @@ from pathlib import Path
 from guardrails.attacks import CorpusError, campaign, read_corpus, sample
 from guardrails.attacks.rows import Rows
 from guardrails.attacks.table import table
-from guardrails.attestation import VERDICT_PREDICATE, AttestationError, Head, Log, Signer, statement
+from guardrails.attestation import (
+    TRANSITION_PREDICATE,
+    VERDICT_PREDICATE,
+    AttestationError,
+    Head,
+    Log,
+    Signer,
+    statement,
+)
 from guardrails.checks.codes import codes, explain
 from guardrails.environment import GateEnvironment
 from guardrails.gate import check
@@ -118,7 +126,10 @@ def _check(options: argparse.Namespace) -> int:
     if options.log:
         signer = Signer.open(options.key or options.log.with_suffix(".key"))
         subjects = {"base": verdict.base_tree, "result": verdict.result_tree or "0" * 64, "verdict": verdict.digest()}
-        head = Log(options.log, signer).append(statement(subjects, VERDICT_PREDICATE, verdict.to_json()))
+        log = Log(options.log, signer)
+        for step in verdict.transitions:
+            log.append(statement({"tree": step["tree"]}, TRANSITION_PREDICATE, step))
+        head = log.append(statement(subjects, VERDICT_PREDICATE, verdict.to_json()))
         print(f"head {head.text()}", file=sys.stderr)
     print(json.dumps(verdict.to_json(), indent=2) if options.json else _text(verdict))
     return {"pass": ALLOWED, "refuse": REFUSED}.get(verdict.decision, COULD_NOT)

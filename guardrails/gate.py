@@ -12,6 +12,7 @@ from guardrails.bench import Bench
 from guardrails.cross_validation import NewTests
 from guardrails.environment import GateEnvironment
 from guardrails.policy import PhaseName, Policy
+from guardrails.ro_lock import LockViolation, Offer, State, walk
 from guardrails.runs import judge_fault
 from guardrails.stages import ExtraJudge, Outcome
 from guardrails.tree import Tree
@@ -41,23 +42,26 @@ def check(
     layers: Collection[str] = LAYERS,
     cache: MutableMapping[str, Any] | None = None,
     extra_judges: Sequence[ExtraJudge] = (),
+    cycle: str = "",
 ) -> Verdict:
     """Judge a patch against a tree.
 
     With `after`, a tests patch, logic is judged on the tree after it, and the two as a pair: a new test may fail
     before the logic and must pass after. With `then`, the logic patch to come, tests are judged as the first
     part of such a pair. `layers` leaves stages out, for an ablation; such a verdict
-    says so and allows nothing. `environment` names the interpreters; `bench` stands in for a sandbox.
+    says so and allows nothing. `environment` names the interpreters; `bench` stands in for a sandbox. `cycle` names the
+    lock's cycle; without one it is named by what is judged.
     """
     known = cache if cache is not None else {}
     asked = (policy, seed, attempt, secret, frozenset(layers), known, environment, stop_at_first_refusal)
     gate = _Gate(tree, patch, phase, *asked, extra_judges, bench, then)
     if then is not None:
-        return gate.remembered().verdict()
+        gate = gate.remembered()
+        return gate.locked(gate.verdict(), cycle)
     if after is not None:
         gate.pair(after)
     gate.run()
-    return gate.verdict()
+    return gate.locked(gate.verdict(), cycle)
 
 
 class _Gate(NewTests):
@@ -140,6 +144,20 @@ class _Gate(NewTests):
             repairs=self.repairs,
             tests=tests.to_json() if tests else None,
         )
+
+    def locked(self, verdict: Verdict, cycle: str) -> Verdict:
+        """Take the lock through its cycle as judged. What it forbids is no pass, whatever the stages said."""
+        tests, phase = self.tests, State.TEST_GENESIS if self.phase == "tests" else State.LOGIC_GENESIS
+        offers = [Offer(phase, verdict.patch_digest, self.result or self.base, verdict.allowed)]
+        if tests is not None:
+            offers.insert(0, Offer(State.TEST_GENESIS, tests.patch_digest, self.base, tests.decision == "pass"))
+        judged = "".join((self.opened.digest(), *(offer.patch for offer in offers)))
+        try:
+            made = walk(cycle or hashlib.sha256(judged.encode()).hexdigest(), self.opened, offers, self.policy)
+        except LockViolation as error:
+            found = (*verdict.findings, *judge_fault("lock", str(error)))
+            return replace(verdict, decision="error", findings=tuple(sorted(set(found))))
+        return replace(verdict, transitions=tuple(step.predicate() for step in made))
 
     def pair(self, after: bytes) -> None:
         """Judge the tests patch first, or remember how it was judged; logic is judged on the tree after it."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -85,18 +86,19 @@ class Transition:
     after: State
     tree: str
     anchors: Anchors
-    verdict: str = ""
+    patch: str = ""
 
     def predicate(self) -> dict[str, Any]:
-        """Return plain JSON for a statement."""
+        """Return plain JSON for a statement whose subject is the tree; `patch` is the sha256 of what was offered."""
         return {
             "cycle": self.cycle,
             "step": self.step,
             "event": self.event,
             "before": self.before.value,
             "after": self.after.value,
+            "tree": self.tree,
             "anchors": vars(self.anchors),
-            "verdict": self.verdict,
+            "patch": self.patch,
         }
 
 
@@ -128,7 +130,7 @@ class Lock:
         return self._step(to.value, to, self.anchors, self.tree)
 
     def offer(
-        self, before: Tree, after: Tree, policy: Policy, *, passed: bool, verdict: str = "", cost: float = 0.0
+        self, before: Tree, after: Tree, policy: Policy, *, passed: bool, patch: str = "", cost: float = 0.0
     ) -> tuple[Lock, Transition, Tree]:
         """Take in one judged attempt: the new tree where it passed, the old one where it did not.
 
@@ -144,13 +146,13 @@ class Lock:
             raise LockViolation(f"Expected attempts and budget, was {self.attempts_left} and {self.budget_left}.")
         left = replace(self, attempts_left=self.attempts_left - 1, budget_left=self.budget_left - cost)
         if not passed:
-            lock, transition = left._step("refused", self.state, self.anchors, self.tree, verdict)
+            lock, transition = left._step("refused", self.state, self.anchors, self.tree, patch)
             return lock, transition, before
         anchors = Anchors.of(after, policy)
         foreign = self.anchors.changed(anchors) - {writable}
         if foreign:
             raise LockViolation(f"Expected changes of {writable} only, was a change of {', '.join(sorted(foreign))}.")
-        lock, transition = left._step("accepted", self.state, anchors, after.digest(), verdict)
+        lock, transition = left._step("accepted", self.state, anchors, after.digest(), patch)
         return lock, transition, after
 
     def _check(self, tree: Tree, policy: Policy) -> None:
@@ -158,9 +160,60 @@ class Lock:
         if changed or tree.digest() != self.tree:
             raise LockViolation(f"Expected the anchored tree, was a change of {', '.join(sorted(changed)) or 'it'}.")
 
-    def _step(self, event: str, to: State, anchors: Anchors, tree: str, verdict: str = "") -> tuple[Lock, Transition]:
+    def _step(self, event: str, to: State, anchors: Anchors, tree: str, patch: str = "") -> tuple[Lock, Transition]:
         lock = replace(self, state=to, anchors=anchors, tree=tree, step=self.step + 1)
-        return lock, Transition(self.cycle, lock.step, event, self.state, to, tree, anchors, verdict)
+        return lock, Transition(self.cycle, lock.step, event, self.state, to, tree, anchors, patch)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one writable phase came to: the patch's sha256, the tree it leads to, and whether it may go on."""
+
+    phase: State
+    patch: str
+    tree: Tree
+    passed: bool
+
+
+def walk(cycle: str, tree: Tree, offers: Sequence[Offer], policy: Policy) -> tuple[Transition, ...]:
+    """Take a cycle through what was judged, in its order; what is refused abandons it and leaves the tree alone.
+
+    Tests alone end locked, logic ends accepted: committing it is the business of whoever deploys (`commit`).
+
+    Raises:
+        LockViolation: what passed changed an area that its phase may not write.
+    """
+    lock, made = Lock.open(cycle, tree, policy), list[Transition]()
+    for offer in offers:
+        ways = [State.TEST_GENESIS] if offer.phase is State.TEST_GENESIS else [State.LOGIC_GENESIS]
+        if offer.phase is State.LOGIC_GENESIS and lock.state is not State.LOCKED:
+            ways.insert(0, State.LOCKED)
+        for to in ways:
+            lock, transition = lock.move(to, tree, policy)
+            made.append(transition)
+        lock, transition, tree = lock.offer(tree, offer.tree, policy, passed=offer.passed, patch=offer.patch)
+        made.append(transition)
+        to = State.LOCKED if offer.phase is State.TEST_GENESIS else lock.state
+        if not offer.passed:
+            to = State.ABANDONED
+        if to is not lock.state:
+            lock, transition = lock.move(to, tree, policy)
+            made.append(transition)
+        if not offer.passed:
+            break
+    return tuple(made)
+
+
+def commit(last: Mapping[str, Any], tree: Tree, policy: Policy) -> Transition:
+    """Commit a walk that ended with accepted logic, by its last transition's predicate and the tree to be deployed.
+
+    Raises:
+        LockViolation: the walk ended otherwise, or this is another tree than the one that was accepted.
+    """
+    held = Lock(last["cycle"], State(last["after"]), Anchors(**last["anchors"]), last["tree"], 0, 0.0, last["step"])
+    if last["event"] != "accepted":
+        raise LockViolation(f"Expected accepted logic, was {last['event']!r}.")
+    return held.move(State.COMMITTED, tree, policy)[1]
 
 
 def seed_for(secret: bytes, *parts: object) -> int:

@@ -64,7 +64,10 @@ class ExtraJudge(Protocol):
 
 @dataclass
 class Stages:
-    """What is asked about, and what is known so far; `today` is the run of the tests on the code before."""
+    """What is asked about, and what is known so far.
+
+    `today` is the run of the tests on the code before, `opened` the tree before a pair's tests.
+    """
 
     base: Tree
     patch: bytes
@@ -91,6 +94,10 @@ class Stages:
     absent: Mapping[str, Collection[str]] = field(default_factory=dict, init=False)
     unproved: Collection[str] = field(default=(), init=False)
     measured: dict[str, Any] = field(default_factory=dict, init=False)
+    opened: Tree = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.opened = self.base
 
     def to_come(self) -> Tree | None:
         """Return the tree after the logic that follows these tests, or none where none is known or it does not fit."""

@@ -43,7 +43,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The whole answer. Nothing but `decision == "pass"` allows anything."""
+    """The whole answer. Nothing but `decision == "pass"` allows anything.
+
+    `transitions` are the steps of the lock's cycle that this patch, or pair, was taken through.
+    """
 
     decision: Decision
     phase: str
@@ -60,6 +63,7 @@ class Verdict:
     attempt: int = 0
     repairs: tuple[str, ...] = ()
     tests: Mapping[str, Any] | None = None
+    transitions: tuple[Mapping[str, Any], ...] = ()
     schema: str = SCHEMA
 
     @property

@@ -186,7 +186,7 @@ class Loop:
             if review.act is Act.APPROVE:
                 if "deploy" not in self.rules.may:
                     return Waiting("deployment window", proposal.id)
-                self.deploy(proposal, review, session)
+                self.deploy(proposal, review, verdict, session)
                 return self.facts.end_diagnostic(diagnostic, "repaired")
             if review.act is Act.REQUEST_CHANGES:
                 # Who asks for changes wants to see them, whatever the number of attempts.
@@ -229,9 +229,9 @@ class Loop:
         self.facts.save_review(review)
         return review
 
-    def deploy(self, proposal: Proposal, review: Review, session: Session) -> None:
+    def deploy(self, proposal: Proposal, review: Review, verdict: StoredVerdict, session: Session) -> None:
         """Commit the approved tree, which decides from this close on; approval ends the halt that the loss caused."""
-        revision = self.strategies.deploy(proposal, review)
+        revision = self.strategies.deploy(proposal, review, verdict)
         kind, reason = DeploymentKind.DEPLOY, review.reason
         self._switch(
             self.facts.save_deployment(kind, revision, proposal.base_revision, session.day, proposal.id, reason)

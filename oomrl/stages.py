@@ -130,8 +130,9 @@ class Strategies(Protocol):
 
     def start(self, revision: str) -> StrategyWorker: ...
 
-    def deploy(self, proposal: Proposal, review: Review) -> str:
-        """Commit the approved tree and return its revision; doing it again returns the same."""
+    def deploy(self, proposal: Proposal, review: Review, verdict: StoredVerdict) -> str:
+        """Commit the approved tree, as the lock accepted it, and return its revision; doing it again returns the
+        same. Raises `Halt` where it is another tree."""
         ...
 
     def rollback(self, revision: str, reason: str) -> str: ...

@@ -1,4 +1,4 @@
-"""The audit chain: verdicts, reviews and deployments as signed, hash-chained statements in the state directory.
+"""The audit chain of a state directory: steps of the lock, verdicts, reviews and deployments, signed and hash-chained.
 
 Each statement is appended once its fact is in the store; a start appends whatever a kill left out.
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from guardrails.attestation import Head, Log, Signer, statement
+from guardrails.attestation import TRANSITION_PREDICATE, Head, Log, Signer, statement
 from oomrl.adapters import traffic
 from oomrl.adapters.database import Store
 from oomrl.domain.people import Done
-from oomrl.domain.records import Deployment, Proposal, Review, StoredVerdict
+from oomrl.domain.records import Deployment, Proposal, Review, StoredVerdict, lock_steps
 
 VERDICT = "urn:oomrl:predicate:verdict:1"
 REVIEW = "urn:oomrl:predicate:review:1"
@@ -33,7 +33,7 @@ class Stated:
     name: str
     digest: str
     kind: str
-    facts: dict[str, str]
+    facts: Mapping[str, Any]
 
     def body(self) -> dict[str, Any]:
         return statement({self.name: self.digest}, self.kind, self.facts)
@@ -60,7 +60,7 @@ class Audit:
             self._append(stated)
 
     def differences(self, store: Store, run: str) -> list[str]:
-        """Name each verdict, review and deployment of the store whose statement is missing or says something else."""
+        """Name each step, verdict, review and deployment of the store that the chain lacks or says otherwise."""
         signed = {body["subject"][0]["name"]: body for body in self.log.statements()}
         found = []
         for stated in _all(store, run):
@@ -75,13 +75,17 @@ class Audit:
         return self.log.head()
 
     def verdict(self, proposal: Proposal, verdict: StoredVerdict) -> None:
-        self._append(_verdict(proposal, verdict))
+        """Append the steps that the lock took, then the verdict."""
+        for stated in (*_steps(verdict), _verdict(proposal, verdict)):
+            self._append(stated)
 
     def review(self, review: Review) -> None:
         self._append(_review(review))
 
-    def deployment(self, deployment: Deployment) -> None:
-        self._append(_deployment(deployment))
+    def deployment(self, deployment: Deployment, verdict: StoredVerdict | None = None) -> None:
+        """Append that the lock committed what this verdict judged, then the deployment."""
+        for stated in (*_committed(verdict), _deployment(deployment)):
+            self._append(stated)
 
     def traffic(self, run: str, prompt: str) -> None:
         """Append the digest of what went over the wire for a prompt; nothing where nothing did."""
@@ -118,16 +122,37 @@ class Audit:
 
 
 def _all(store: Store, run: str) -> Iterator[Stated]:
-    """Yield what the chain must hold of a store's verdicts, reviews and deployments."""
+    """Yield what the chain must hold of a store's steps, verdicts, reviews and deployments."""
     with store.read() as view:
         for proposal in view.proposals.all(run):
             verdict = view.proposals.verdict(run, proposal.id)
             if verdict is not None:
+                yield from _steps(verdict)
                 yield _verdict(proposal, verdict)
             for review in view.proposals.reviews(run, proposal.id):
                 yield _review(review)
         for deployment in view.deployments.all(run):
+            yield from _committed(view.proposals.verdict(run, deployment.proposal) if deployment.proposal else None)
             yield _deployment(deployment)
+
+
+def _steps(verdict: StoredVerdict) -> Iterator[Stated]:
+    for step in lock_steps(verdict):
+        yield _step(verdict, step)
+
+
+def _committed(verdict: StoredVerdict | None) -> Iterator[Stated]:
+    """Yield the step with which a deployment ended the cycle of what it deployed; none for a rollback."""
+    steps = lock_steps(verdict) if verdict is not None else ()
+    if verdict is not None and steps:
+        last = steps[-1]
+        ended = {"step": last["step"] + 1, "event": "committed", "before": last["after"], "after": "committed"}
+        yield _step(verdict, {**last, **ended, "patch": ""})
+
+
+def _step(verdict: StoredVerdict, step: Mapping[str, Any]) -> Stated:
+    name = f"transition/{verdict.run}/{verdict.proposal}/{step['step']}"
+    return Stated(name, step["tree"], TRANSITION_PREDICATE, step)
 
 
 def _verdict(proposal: Proposal, verdict: StoredVerdict) -> Stated:

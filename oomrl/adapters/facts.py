@@ -272,8 +272,9 @@ class StoredFacts:
             work.deployments.save(deployment)
             if proposal:
                 work.proposals.set_status(self.run, proposal, ProposalStatus.DEPLOYED)
+            verdict = work.proposals.verdict(self.run, proposal) if proposal else None
         self._deployments.append(deployment)
-        self.audit.deployment(deployment)
+        self.audit.deployment(deployment, verdict)
         return deployment
 
     def _stored(self, loss: Loss) -> StoredLoss:

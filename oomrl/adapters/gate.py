@@ -58,6 +58,7 @@ class StrategyGate:
         asked: dict[str, Any] = {
             "secret": hmac.new(self.secret, proposal.diagnostic.encode(), hashlib.sha256).digest(),
             "attempt": proposal.attempt,
+            "cycle": proposal.id,
             "environment": self.environment,
             "cache": self._cache,
         }

@@ -9,11 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from guardrails.policy import parse_policy
+from guardrails.ro_lock import LockViolation, commit
 from guardrails.sandbox import Sandbox, SandboxError
+from guardrails.tree import Tree
 from oomrl.adapters.repository import Repository
 from oomrl.adapters.strategy_worker import SandboxedWorker
 from oomrl.domain.account import Cadence
-from oomrl.domain.records import Proposal, Review
+from oomrl.domain.records import Proposal, Review, StoredVerdict, lock_steps
 from oomrl.errors import Halt, Mistake
 from oomrl.ports import StrategyWorker
 
@@ -98,12 +101,18 @@ class Deployed:
     def start(self, revision: str) -> StrategyWorker:
         return self.workers.start(self.repository.checkout(revision, only=WORKER_VIEW))
 
-    def deploy(self, proposal: Proposal, review: Review) -> str:
-        """Commit exactly the tree that was judged and approved."""
+    def deploy(self, proposal: Proposal, review: Review, verdict: StoredVerdict) -> str:
+        """Commit exactly the tree that was judged, locked and approved."""
         from oomrl.adapters.patches import resulting_changes
 
-        base = self.repository.tree(proposal.base_revision)
+        base = Tree(self.repository.tree(proposal.base_revision))
         changes = resulting_changes(base, proposal)
+        steps = lock_steps(verdict)
+        if steps:
+            try:
+                commit(steps[-1], base.replace(changes), parse_policy(base["policy.toml"]))
+            except LockViolation as error:
+                raise Halt(f"{proposal.id} cannot be deployed. {error}") from error
         message = f"{proposal.id}\n\nApproved by {review.reviewer}: {review.reason}"
         return self.repository.commit(proposal.base_revision, changes, message, self.now())
 

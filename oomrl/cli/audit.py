@@ -24,7 +24,8 @@ def audit() -> None:
 @json_option
 def verify(expected: str | None, state: Path, as_json: bool) -> None:
     """Check every line, signature and link, that a head kept outside is still in the chain, that the recorded model
-    traffic is as attested, and that verdicts, reviews and deployments of the store are what the chain says.
+    traffic is as attested, and that the store has the steps of the lock, verdicts, reviews and deployments that the
+    chain says.
 
     What else the store holds (marks, orders, the ledger) is checked when the next start folds it again.
     """

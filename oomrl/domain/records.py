@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 from oomrl.domain.ledger import Entry
 from oomrl.domain.market import Session
@@ -286,6 +287,16 @@ class StoredVerdict:
     result_tree: str
     payload: Json
     at: datetime
+
+
+def lock_steps(verdict: StoredVerdict) -> Sequence[dict[str, Any]]:
+    """Return the steps of the lock's cycle as the gate took them, each as in its JSON; none in a verdict of old.
+
+    Where tests were refused, the logic after them was not offered.
+    """
+    phases: Any = verdict.payload.get("phases", {})
+    judged = [phase for phase in phases.values() if phase["decision"] != "pass"] or list(phases.values())[-1:]
+    return judged[0].get("transitions", ()) if judged else ()
 
 
 class Act(StrEnum):

@@ -11,11 +11,16 @@ import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 
+from guardrails.attestation import TRANSITION_PREDICATE
+from guardrails.tree import Tree
+from oomrl.adapters.audit import Audit
 from oomrl.adapters.database.tables import deployments, marks, verdicts
+from oomrl.adapters.repository import Repository
 from tests import databases
 
 from .conftest import ROOT, Ran, start_patch
@@ -57,6 +62,24 @@ def test_a_bad_start_loses_is_diagnosed_repaired_and_deployed(demo: tuple[dict[s
     assert outcomes >= {"pass", "refuse"}
     assert {"placebo", "cadence", "inverse"} <= set(result["controls"])
     assert (state / "reports" / "equity.png").stat().st_size > 10_000
+
+
+def test_the_chain_holds_each_step_of_the_lock_to_the_tree_that_trades(demo: tuple[dict[str, object], Path]) -> None:
+    _, state = demo
+    cycles: dict[str, list[dict[str, Any]]] = {}
+    for body in Audit(state).log.statements():
+        if body["predicateType"] == TRANSITION_PREDICATE:
+            cycles.setdefault(body["predicate"]["cycle"], []).append(body["predicate"])
+    outcomes = dict(databases.rows(state, select(verdicts.c.proposal, verdicts.c.outcome)))
+    deployed = dict(databases.rows(state, select(deployments.c.proposal, deployments.c.revision)))
+    assert set(cycles) == set(outcomes)
+    for proposal, steps in cycles.items():
+        assert [step["step"] for step in steps] == list(range(1, len(steps) + 1))
+        ends = {"refuse": "abandoned", "pass": "committed" if proposal in deployed else "accepted"}
+        assert steps[-1]["event"] == ends[outcomes[proposal]]
+        if proposal in deployed:
+            tree = Tree(Repository(state / "strategy.git").tree(deployed[proposal]))
+            assert steps[-1]["tree"] == tree.digest()
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from guardrails.checks.named import new_numbers
 from guardrails.gate import LAYERS, check
 from guardrails.mutation import Mutant
 from guardrails.policy import Acceptance
+from guardrails.ro_lock import State
 from guardrails.runs import TestRun
 from guardrails.tree import Tree
 from guardrails.verdict import Verdict
@@ -251,6 +252,36 @@ def test_a_pair_is_judged_on_the_tree_after_its_tests() -> None:
     verdict = judge(FakeBench(), EDIT, after=TESTS)
     assert verdict.allowed and verdict.tests is not None and verdict.tests["decision"] == "pass"
     assert verdict.base_tree == verdict.tests["result_tree"]
+
+
+def events(verdict: Verdict) -> list[str]:
+    return [step["event"] for step in verdict.transitions]
+
+
+def test_the_lock_walks_as_the_verdict_says() -> None:
+    assert events(judge(FakeBench(), EDIT)) == ["locked", "logic genesis", "accepted"]
+    assert events(judge(FakeBench(), TESTS, "tests")) == ["test genesis", "accepted", "locked"]
+    pair = judge(FakeBench(), EDIT, after=TESTS, cycle="p1")
+    assert events(pair) == ["test genesis", "accepted", "locked", "logic genesis", "accepted"]
+    last = pair.transitions[-1]
+    assert (last["cycle"], last["tree"], last["patch"]) == ("p1", pair.result_tree, pair.patch_digest)
+    for refused in (
+        judge(FakeBench(dead=(0, 5, 5))),
+        judge(FakeBench(), b"rubbish"),
+        judge(FakeBench(), layers=("patch", "lock")),
+    ):
+        assert events(refused)[-2:] == ["refused", "abandoned"]
+        assert refused.transitions[-1]["tree"] == refused.base_tree
+    cache: dict[str, Any] = {}
+    named = [judge(FakeBench(), TESTS, "tests", then=EDIT, cache=cache, cycle=name) for name in ("p1", "p2")]
+    assert [verdict.transitions[0]["cycle"] for verdict in named] == ["p1", "p2"]
+
+
+def test_what_the_lock_forbids_is_no_pass_even_where_its_stage_saw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guardrails.stages.judge_lock", lambda changed, phase: [])
+    monkeypatch.setattr("guardrails.ro_lock.WRITABLE", {State.LOGIC_GENESIS: "tests"})
+    verdict = judge(FakeBench())
+    assert verdict.decision == "error" and not verdict.allowed and verdict.transitions == ()
 
 
 def test_a_pair_that_shows_no_defect_is_judged_as_two_patches() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from guardrails import __main__ as cli
-from guardrails.attestation import Log, Signer
+from guardrails.attestation import TRANSITION_PREDICATE, Log, Signer
 from tests.unit.guardrails import small
 from tests.unit.guardrails.test_gate import BASELINE, EDIT, FakeBench
 
@@ -60,7 +60,10 @@ def test_a_verdict_is_attested_and_verified(repo: Path, capsys: pytest.CaptureFi
     assert check(repo, "good.diff", "--log", str(log)) == 0
     head = capsys.readouterr().err.split()[-1]
     assert cli.main(["verify", "--log", str(log), "--head", head]) == 0
-    [body] = Log(log, Signer.open(log.with_suffix(".key"))).statements()
+    *steps, body = Log(log, Signer.open(log.with_suffix(".key"))).statements()
+    assert [step["predicate"]["event"] for step in steps] == ["locked", "logic genesis", "accepted"]
+    assert {step["predicateType"] for step in steps} == {TRANSITION_PREDICATE}
+    assert steps[-1]["subject"][0]["digest"]["sha256"] == body["predicate"]["result_tree"]
     assert body["predicate"]["decision"] == "pass" and body["_type"].endswith("Statement/v1")
     log.write_bytes(log.read_bytes().replace(b'"index":0', b'"index":1'))
     assert cli.main(["verify", "--log", str(log)]) == 1

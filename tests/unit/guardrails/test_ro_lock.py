@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import guardrails
-from guardrails.ro_lock import Anchors, Lock, LockViolation, State, area, seed_for
+from guardrails.ro_lock import Anchors, Lock, LockViolation, Offer, State, Transition, area, commit, seed_for, walk
 from guardrails.tree import Tree
 from tests.unit.guardrails import small
 
@@ -96,7 +99,7 @@ TestCycle = Cycle.TestCase
 TestCycle.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 
-def walk(lock: Lock, tree: Tree, *states: State) -> Lock:
+def moved(lock: Lock, tree: Tree, *states: State) -> Lock:
     for state in states:
         lock, _ = lock.move(state, tree, POLICY)
     return lock
@@ -104,16 +107,68 @@ def walk(lock: Lock, tree: Tree, *states: State) -> Lock:
 
 def test_a_cycle_without_new_tests_goes_straight_to_the_lock() -> None:
     tree = small.tree()
-    lock = walk(Lock.open("c1", tree, POLICY), tree, State.LOCKED, State.LOGIC_GENESIS)
+    lock = moved(Lock.open("c1", tree, POLICY), tree, State.LOCKED, State.LOGIC_GENESIS)
     after = tree.replace({AREAS["source"]: b"LIMIT = 2\n"})
-    lock, transition, kept = lock.offer(tree, after, POLICY, passed=True, verdict="v")
-    assert kept is after and transition.predicate()["verdict"] == "v"
-    assert walk(lock, after, State.COMMITTED).state is State.COMMITTED
+    lock, transition, kept = lock.offer(tree, after, POLICY, passed=True, patch="p")
+    assert kept is after and transition.predicate()["patch"] == "p"
+    assert moved(lock, after, State.COMMITTED).state is State.COMMITTED
+
+
+def events(steps: Sequence[Transition]) -> list[str]:
+    return [step.event for step in steps]
+
+
+def test_a_judged_pair_walks_from_tests_to_logic() -> None:
+    tree = small.tree()
+    tested = tree.replace({AREAS["tests"]: b"# more\n"})
+    after = tested.replace({AREAS["source"]: b"LIMIT = 2\n"})
+    tests, logic = Offer(State.TEST_GENESIS, "t", tested, True), Offer(State.LOGIC_GENESIS, "l", after, True)
+    steps = walk("c1", tree, [tests, logic], POLICY)
+    assert events(steps) == ["test genesis", "accepted", "locked", "logic genesis", "accepted"]
+    assert [step.step for step in steps] == [1, 2, 3, 4, 5] and {step.cycle for step in steps} == {"c1"}
+    assert [step.tree for step in steps] == [tree.digest(), *[tested.digest()] * 3, after.digest()]
+    assert all(one.after is two.before for one, two in pairwise(steps))
+    assert events(walk("c1", tree, [tests], POLICY)) == ["test genesis", "accepted", "locked"]
+    assert events(walk("c1", tested, [logic], POLICY)) == ["locked", "logic genesis", "accepted"]
+
+
+def test_what_is_refused_abandons_the_cycle_and_leaves_the_tree() -> None:
+    tree = small.tree()
+    tested = tree.replace({AREAS["tests"]: b"# more\n"})
+    after = tested.replace({AREAS["source"]: b"LIMIT = 2\n"})
+    tests, logic = Offer(State.TEST_GENESIS, "t", tested, True), Offer(State.LOGIC_GENESIS, "l", after, False)
+    steps = walk("c1", tree, [tests, logic], POLICY)
+    assert events(steps)[-2:] == ["refused", "abandoned"] and steps[-1].tree == tested.digest()
+    steps = walk("c1", tree, [replace(tests, passed=False), logic], POLICY)
+    assert events(steps) == ["test genesis", "refused", "abandoned"] and steps[-1].tree == tree.digest()
+
+
+def test_what_changed_outside_its_phase_is_no_walk() -> None:
+    tree = small.tree()
+    for name, phase in (("source", State.TEST_GENESIS), ("tests", State.LOGIC_GENESIS), ("rest", State.LOGIC_GENESIS)):
+        after = tree.replace({AREAS[name]: b"X = 1\n"})
+        with pytest.raises(LockViolation, match=name):
+            walk("c1", tree, [Offer(phase, "p", after, True)], POLICY)
+
+
+def test_only_the_accepted_tree_is_committed() -> None:
+    tree = small.tree()
+    after = tree.replace({AREAS["source"]: b"LIMIT = 2\n"})
+    steps = walk("c1", tree, [Offer(State.LOGIC_GENESIS, "l", after, True)], POLICY)
+    done = commit(steps[-1].predicate(), after, POLICY)
+    assert (done.event, done.after, done.step, done.tree) == ("committed", State.COMMITTED, 4, after.digest())
+    for name in AREAS.values():
+        with pytest.raises(LockViolation):
+            commit(steps[-1].predicate(), after.replace({name: b"# another\n"}), POLICY)
+    for earlier in steps[:-1]:
+        with pytest.raises(LockViolation):
+            commit(earlier.predicate(), tree, POLICY)
+    refused = walk("c1", tree, [Offer(State.LOGIC_GENESIS, "l", after, False)], POLICY)
+    with pytest.raises(LockViolation):
+        commit(refused[-1].predicate(), tree, POLICY)
 
 
 def test_a_path_that_both_phases_could_edit_belongs_to_neither() -> None:
-    from dataclasses import replace
-
     both = replace(POLICY.phases["tests"], editable=("src/**/*.py", "tests/**"))
     policy = replace(POLICY, phases={**POLICY.phases, "tests": both})
     assert area(AREAS["source"], policy) == "rest" and area(AREAS["source"], POLICY) == "source"

@@ -224,7 +224,7 @@ def judged(case: Case, tape: Tape, url: str, folder: Path, template: Path) -> di
         def told(path: str, **body: Any) -> None:
             admin.post(f"{url}/admin/{path}", json=body, timeout=60).raise_for_status()
 
-        Clock(url).wait(evening(Calendar(), tape.days[tape.days.index(sessions[0]) - 1]))
+        Clock(url).wait(start_of(case.number, tape))
         told("reset", cash=str(CASH))
         told("faults", toml=FAULTS.format(seed=case.seed))
         for _ in range(LIVES):
@@ -253,6 +253,11 @@ def judged(case: Case, tape: Tape, url: str, folder: Path, template: Path) -> di
             inside.chmod(0o755)  # what is checked out cannot be written, not by its owner either
         shutil.rmtree(folder)
     return {"seed": case.seed, "kinds": dict(kinds), "facts": facts}
+
+
+def start_of(number: int, tape: Tape) -> datetime:
+    """Return when a case begins: the evening before its first session."""
+    return evening(Calendar(), tape.days[WARM + number * STRIDE - 1])
 
 
 def faults_of(facts: dict[str, Any]) -> int:
@@ -296,7 +301,11 @@ def work(kills: int, seed: int, most: int, first: int, step: int, aim: str, resu
             seen: Counter[str] = Counter()
             done, number = 0, first
             share = -(-LEAST // max(step, 1))
+            clock = Clock(url)
             while number < most:
+                if clock.now() > start_of(number, tape):
+                    number += step  # the case before was away for so long that this one's sessions have begun
+                    continue
                 short = [kind for kind in sorted(seen) if hit[kind] < share <= seen[kind]]
                 if aim:
                     case = aimed(number, seed, aim.split("+"))

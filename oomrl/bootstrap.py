@@ -31,7 +31,7 @@ from oomrl.adapters.journal import StoredJournal
 from oomrl.adapters.models import make_models
 from oomrl.adapters.prompting import Patience, Prompting
 from oomrl.adapters.proposer import AgentProposer
-from oomrl.adapters.repository import Repository
+from oomrl.adapters.repository import Repository, git_here
 from oomrl.adapters.reviewer import StoredReviews
 from oomrl.adapters.starts import start_tree, strategy_folder
 from oomrl.adapters.strategies import Deployed, Workers, configuration, sandboxed
@@ -214,6 +214,7 @@ def _served_since(asked: Simulation, tape: Tape, warmup: int) -> date:
 
 def examine(asked: Simulation) -> tuple[Tape, Mapping[str, bytes], dict[str, bytes] | None, date]:
     """Check what a person may have got wrong; return the tape, the tree to start with, its undoing, the first day."""
+    git_here()
     tape = load_tape(asked.tape)
     tape.require(asked.from_day, asked.to_day)
     if asked.to_day is not None:

@@ -13,8 +13,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from oomrl.errors import Mistake
 
@@ -223,6 +223,15 @@ class PriceSettings(Section):
     completion: Decimal = Field(ge=0)
 
 
+def _http(url: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/?#]+[^\s?#]*", url):
+        raise ValueError("expected an address such as 'https://api.example.org/v1'")
+    return url
+
+
+#: The address of a service that is asked over HTTP.
+Address = Annotated[str, AfterValidator(_http)]
+
 Provider = Literal["offline", "manual", "openai"]
 RoleName = Literal["analyst", "test_author", "coder", "critic"]
 
@@ -232,7 +241,7 @@ class RoleSettings(Section):
 
     provider: Provider | None = None
     name: str | None = None
-    base_url: str | None = None
+    base_url: Address | None = None
     api_key_env: str | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     most_tokens: int | None = Field(None, ge=1)
@@ -250,7 +259,7 @@ class ModelSettings(Section):
 
     provider: Provider = "offline"
     name: str = "gpt-5"
-    base_url: str | None = None
+    base_url: Address | None = None
     api_key_env: str = "OPENAI_API_KEY"
     api: Literal["chat", "responses"] = "chat"
     fallbacks: tuple[str, ...] = ()
@@ -346,8 +355,8 @@ class BrokerSettings(Section):
     to what its name says here.
     """
 
-    base_url: str = "https://paper-api.alpaca.markets"
-    data_url: str = "https://data.alpaca.markets"
+    base_url: Address = "https://paper-api.alpaca.markets"
+    data_url: Address = "https://data.alpaca.markets"
     stream_url: str = "wss://paper-api.alpaca.markets/stream"
     key_env: str = "APCA_API_KEY_ID"
     secret_env: str = "APCA_API_SECRET_KEY"
@@ -447,10 +456,17 @@ def load(path: Path | None, overrides: dict[str, Any] | None = None) -> Settings
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Mistake(f"Expected TOML in {path}: {error}") from error
     for section, values in (overrides or {}).items():
-        data[section] = {**data.get(section, {}), **values}
+        given = data.get(section, {})
+        if isinstance(given, dict):  # what is no table is refused below
+            data[section] = {**given, **values}
     try:
         return Settings(**data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise Mistake(f"Setting {where}: {first['msg']} (was {first.get('input')!r}).") from error
+        if first["type"] == "extra_forbidden":  # its value may be a secret at a wrong place
+            raise Mistake(f"Setting {where}: expected one that there is (docs/examples/service.toml).") from error
+        why = first["msg"].removeprefix("Value error, ")
+        raise Mistake(f"Setting {where}: {why} (was {first.get('input')!r}).") from error
+    except SettingsError as error:
+        raise Mistake(f"Expected JSON in each OOMRL_SECTION of the environment, was none: {error}.") from error

@@ -402,7 +402,7 @@ class Accounts:
     def _known(self, work: Work, name: str) -> User:
         user = work.people.user(name)
         if user is None:
-            raise Mistake(f"Expected the name of an account, was {name[:80]!r}.")
+            raise Mistake(f"Expected the name of an account, was {name[:80]!r}: `oomrl people list` names them.")
         return user
 
     def _not_the_last(self, work: Work, user: User) -> None:

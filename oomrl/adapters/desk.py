@@ -353,7 +353,7 @@ class Desk:
         if endows and not (
             amount.is_finite() and 0 < amount <= MOST_DOLLARS and amount == amount.quantize(Decimal("0.01"))
         ):
-            raise Mistake(f"Expected an amount above 0 in dollars and cents, was {amount}.")
+            raise Mistake(f"Expected dollars and cents above 0 and of at most {MOST_DOLLARS:,}, was {amount}.")
         if len(once) > 80:
             raise Mistake(f"Expected a one-time id of at most 80 characters, was {len(once)}.")
         if kind is CapitalKind.HALT:

@@ -293,12 +293,17 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _git(folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+def git_here() -> str:
+    """Return where git is. Raises `Mistake` where it is not installed."""
     binary = shutil.which("git")
     if binary is None:
         raise Mistake("Expected git on this machine, was not found: install it (version 2.29 or later)")
+    return binary
+
+
+def _git(folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
     settings = ("core.hooksPath=/dev/null", "core.fsync=committed,reference", "core.autocrlf=false", "gc.auto=0")
-    command = [binary, *(part for setting in settings for part in ("-c", setting)), *arguments]
+    command = [git_here(), *(part for setting in settings for part in ("-c", setting)), *arguments]
     clean = {
         "PATH": os.defpath,
         "HOME": "/nonexistent",

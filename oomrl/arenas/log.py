@@ -63,4 +63,6 @@ def read(lines: Iterable[str]) -> EpisodeLog:
             raise Mistake(f"Expected an episode record in line {number}, was none: {problem}") from None
         if not same:
             raise Refused(f"Expected line {number} to follow the chain, was changed or moved")
+    if not log.lines:
+        raise Mistake("Expected an episode record in line 1, was none: the log is empty")
     return log

@@ -135,7 +135,7 @@ def endow(amount: str, compute: bool, state: Path, person: str, reason: str) -> 
 
 def _find(state: Path) -> None:
     """Make sure that trading looks for the switch in a directory; make that of an account that has not traded yet."""
-    from oomrl.adapters.database.place import MAIN, service_of
+    from oomrl.adapters.database.place import MAIN, named_by_us, service_of
 
     root, account = service_of(state)
     accounts: Collection[str] = ()
@@ -150,6 +150,11 @@ def _find(state: Path) -> None:
         state.mkdir(parents=True, exist_ok=True)
     if not state.is_dir():
         raise Mistake(f"Expected a state directory at {state}, found none. Name it with --state.")
+    there = [path.name for path in state.iterdir()]
+    if there and not any(map(named_by_us, there)):
+        raise Mistake(
+            f"Expected a service or a run in {state}, found neither. Nothing was halted: name it with --state."
+        )
 
 
 def _settings_of(state: Path) -> Settings:

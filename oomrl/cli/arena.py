@@ -12,12 +12,13 @@ from typing import Any
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from oomrl.adapters import folders
 from oomrl.arenas import log, pages, registry, runner
 from oomrl.arenas.agents.openai_agent import ModelSettings
-from oomrl.arenas.engine import Arena
+from oomrl.arenas.engine import Arena, Json
 from oomrl.arenas.episode import Episode, replay
 from oomrl.arenas.organization.transcript import structured_log
-from oomrl.cli.options import json_option, say
+from oomrl.cli.options import PATH, WORDS, Given, json_option, say
 from oomrl.errors import Mistake
 from oomrl.settings import ModelSettings as LoopModel
 
@@ -39,7 +40,9 @@ def model_settings(chosen: LoopModel, effort: str | None) -> ModelSettings:
     """Return how an agent asks the model; the key comes from the environment, and only a local address needs none."""
     key = os.environ.get(chosen.api_key_env) or os.environ.get("HF_TOKEN") or ""
     if not key and not chosen.base_url:
-        raise Mistake(f"Expected the model's key in the environment variable {chosen.api_key_env}, was not there")
+        raise Mistake(
+            f"Expected the model's key in the environment variable {chosen.api_key_env}, was not there: export it"
+        )
     prices = [float(price) if price is not None else 0.0 for price in (chosen.prompt_price, chosen.completion_price)]
     return ModelSettings(
         chosen.name,
@@ -88,7 +91,9 @@ def arena_named(name: str, tape: str | None) -> Arena:
     return arena_on_tape(tape)
 
 
-TAPE = click.option("--tape", help="Play research on this tape: a built-in name, Parquet file or folder of CSVs.")
+TAPE = click.option(
+    "--tape", type=WORDS, help="Play research on this tape: a built-in name, Parquet file or folder of CSVs."
+)
 
 
 @arena.command(name="list")
@@ -112,7 +117,7 @@ def list_(as_json: bool) -> None:
 @click.option("--task", "tasks", multiple=True, help="Only this task; may be repeated.")
 @TAPE
 @model_options
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for logs, pages and run.json.")
+@click.option("--out", type=PATH, help="Folder for logs, pages and run.json.")
 @click.option("--transcript", is_flag=True, help="Print [START], [STEP] and [END] lines of each episode.")
 @click.option("--threshold", default=0.5, envvar="SUCCESS_THRESHOLD", help="Score from which [END] says success.")
 @json_option
@@ -139,14 +144,16 @@ def run(
             raise Mistake("Expected a model with --agent openai, was none: give --model or set MODEL_NAME")
         settings = model_settings(LoopModel(provider="openai", name=model, base_url=base_url), effort)
     player = runner.make_agent(agent, settings, ask_person)
+    if out is not None:
+        folders.made(out)
     with progress(len(chosen) * len(tasks or found.tasks), quiet=as_json or transcript or agent == "manual") as advance:
         result = runner.run(found, player, chosen, tasks, out, advance)
     told = result.to_json()
     if out is not None:
-        (out / "run.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        folders.put(out / "run.json", json.dumps(told, indent=1) + "\n")
         for episode in result.episodes:
             page = out / f"{runner.file_name(episode)}.html"
-            page.write_text(pages.episode_page(episode.log, found.watch), encoding="utf-8")
+            folders.put(page, pages.episode_page(episode.log, found.watch))
     if transcript:
         click.echo("".join(structured_log(one, success_threshold=threshold) for one in result.episodes), nl=False)
     else:
@@ -169,30 +176,30 @@ def _first(result: runner.Run) -> str:
 
 
 @arena.command(name="replay")
-@click.argument("logs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--page", type=click.Path(path_type=Path), help="Also write the page of the (one) episode here.")
+@click.argument("logs", nargs=-1, required=True, type=Given(exists=True, dir_okay=False))
+@click.option("--page", type=PATH, help="Also write the page of the (one) episode here.")
 @TAPE
 @json_option
 def replay_(logs: tuple[Path, ...], page: Path | None, tape: str | None, as_json: bool) -> None:
     """Play logs again; refuse one that does not give the same answers, score and hash."""
+    if page is not None and len(logs) > 1:
+        raise Mistake(f"Expected one log with --page, was {len(logs)}.")
     rows = []
     for path in logs:
-        found = log.read(path.read_text(encoding="utf-8").splitlines())
+        found = log.read(path.read_bytes().decode("utf-8", "replace").splitlines())
         start = found.records()[0]["body"]
         played_in = arena_named(str(start.get("arena")), tape)
         episode = replay(played_in, found)
         rows.append({"log": str(path), "score": episode.score, "steps": episode.steps, "head": episode.log.head})
         if page is not None:
-            page.write_text(pages.episode_page(found, played_in.watch), encoding="utf-8")
+            folders.put(page, pages.episode_page(found, played_in.watch))
     say(rows, as_json, "\n".join(f"{row['log']}: score {row['score']:.4f}, {row['steps']} steps, same" for row in rows))
 
 
 @arena.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("leaderboard.html"), show_default=True, help="The page."
-)
-@click.option("--state", type=click.Path(path_type=Path), help="Also show the certificates of this state directory.")
+@click.argument("runs", nargs=-1, required=True, type=Given(exists=True))
+@click.option("--out", type=PATH, default=Path("leaderboard.html"), show_default=True, help="The page.")
+@click.option("--state", type=PATH, help="Also show the certificates of this state directory.")
 def leaderboard(runs: tuple[Path, ...], out: Path, state: Path | None) -> None:
     """Write a leaderboard page of runs: folders that `arena run --out` or `qualify` wrote, or their run.json files."""
     from oomrl.arenas.certificates import bodies_of
@@ -200,10 +207,24 @@ def leaderboard(runs: tuple[Path, ...], out: Path, state: Path | None) -> None:
     files = [path for given in runs for path in (sorted(given.rglob("run.json")) if given.is_dir() else [given])]
     if not files:
         raise Mistake("Expected folders with a run.json, were none: `oomrl arena run --out` writes one.")
-    rows = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    if state is not None and not state.is_dir():
+        raise Mistake(f"Expected a state directory at {state}, found none.")
+    rows = [_run_in(path) for path in files]
     certified = [body for _, body in bodies_of(state) if body is not None] if state else []
-    out.write_text(pages.leaderboard_page(rows, certified), encoding="utf-8")
+    folders.put(out, pages.leaderboard_page(rows, certified))
     click.echo(f"Wrote {out}: {len(rows)} runs.")
+
+
+def _run_in(file: Path) -> Json:
+    """Read the record of a run that `arena run --out` wrote."""
+    try:
+        run = json.loads(file.read_bytes())
+        known = all(isinstance(run[key], str) for key in ("arena", "version", "agent"))
+        if known and {"mean", "low", "high", "count"} <= set(run["score"]) and {"failures", "refused"} <= set(run):
+            return dict(run)
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    raise Mistake(f"Expected the record of a run in {file}, was none: `oomrl arena run --out` writes one.")
 
 
 @arena.command()
@@ -250,7 +271,7 @@ def training_options(command: Command) -> Command:
         click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all randomness."),
         click.option(
             "--out",
-            type=click.Path(path_type=Path),
+            type=PATH,
             default=Path("build/training"),
             show_default=True,
             help="Folder for what was trained.",

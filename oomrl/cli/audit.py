@@ -30,7 +30,7 @@ def verify(expected: str | None, state: Path, as_json: bool) -> None:
     What else the store holds (marks, orders, the ledger) is checked when the next start folds it again.
     """
     try:
-        outside = Head.parse(expected) if expected else None
+        outside = None if expected is None else Head.parse(expected)
     except AttestationError as error:
         raise Mistake(str(error)) from error
     with open_state(state) as store:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from oomrl.cli.options import json_option, now, say, settings_option
+from oomrl.cli.options import PATH, WORDS, json_option, now, say, settings_option
 from oomrl.cli.simulate import Day
 from oomrl.errors import Mistake
 
@@ -22,8 +22,8 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("tape", type=click.Path(path_type=Path))
-@click.option("--symbols", required=True, help="Names with commas between them, or @FILE with one a line.")
+@click.argument("tape", type=PATH)
+@click.option("--symbols", required=True, type=WORDS, help="Names with commas, or @FILE with one a line.")
 @click.option("--from", "first", type=Day(), required=True, help="First day of the history.")
 @click.option("--to", "last", type=Day(), help="Last day. [default: the last session that is complete]")
 @click.option("--feed", default="sip", show_default=True, help="The consolidated feed; a partial one is refused.")
@@ -42,6 +42,7 @@ def download(
     from oomrl.calendar import Calendar
     from oomrl.settings import load
 
+    names = _names(symbols)
     settings = load(settings_file)
     closed = Calendar(settings.service.calendar, closures=settings.service.closures).last_closed(now(), SETTLED)
     if closed is None:
@@ -51,7 +52,7 @@ def download(
         found = source.download(
             broker,
             tape,
-            _names(symbols),
+            names,
             first,
             min(last or closed.day, closed.day),
             feed,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 
 import click
 
+from oomrl.cli.options import PATH, WORDS, dollars
 from oomrl.domain.trading import ALPACA_PAPER, AccountRules
 from oomrl.errors import Mistake
 from oomrl.exchange.friction import Friction
@@ -22,14 +22,14 @@ def exchange() -> None:
 
 
 @exchange.command()
-@click.option("--tape", required=True, help="A built-in name, a Parquet file or a folder of CSVs.")
-@click.option("--faults", type=click.Path(path_type=Path), help="A TOML file of faults; see docs/faults.md.")
+@click.option("--tape", required=True, type=WORDS, help="A built-in name, a Parquet file or a folder of CSVs.")
+@click.option("--faults", type=PATH, help="A TOML file of faults; see docs/faults.md.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any free one.")
 @click.option(
     "--speed", default="step", show_default=True, help="step, fast, real, or virtual seconds a second (a number)."
 )
 @click.option("--from", "start", type=click.DateTime(["%Y-%m-%d"]), help="The first session still to come.")
-@click.option("--cash", type=Decimal, default=Decimal(1_000_000), show_default=True, help="Opening cash in dollars.")
+@click.option("--cash", default="1000000", show_default=True, help="Opening cash in dollars.")
 @click.option(
     "--rules",
     type=click.Choice(["funded", "paper"]),
@@ -55,7 +55,7 @@ def serve(
     port: int,
     speed: str,
     start: datetime | None,
-    cash: Decimal,
+    cash: str,
     rules: str,
     multiplier: int,
     cash_rule: str,
@@ -74,13 +74,14 @@ def serve(
     from oomrl.exchange.emulator.server import serve as run
     from oomrl.exchange.emulator.terms import Terms
 
-    if not cash.is_finite() or cash < 0 or cash != cash.quantize(Decimal("0.01")):
-        raise Mistake(f"Expected opening cash of zero or more in whole cents, was {cash}.")
+    opening = dollars(cash)
+    if opening < 0:
+        raise Mistake(f"Expected opening cash of zero or more, was {cash}.")
     market = load_tape(tape)
     first = start.date() if start else None
     market.require(first, None)
     terms = Terms(
-        cash=cash,
+        cash=opening,
         friction=Friction.none() if no_friction else Friction(),
         rules=ALPACA_PAPER if rules == "paper" else AccountRules(),
         multiplier=multiplier,

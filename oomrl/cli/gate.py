@@ -14,14 +14,15 @@ from guardrails.tree import Tree
 from oomrl.adapters import environments
 from oomrl.adapters.environments import shipped
 from oomrl.adapters.repository import read_folder
+from oomrl.cli.options import PATH
 from oomrl.errors import Mistake, Refused
 
 
 @click.command()
-@click.argument("patch", type=click.Path(path_type=Path))
+@click.argument("patch", type=PATH)
 @click.option("--phase", type=click.Choice(["logic", "tests"]), required=True, help="What the patch may write.")
-@click.option("--after", type=click.Path(path_type=Path), help="A tests patch that the logic patch follows.")
-@click.option("--repo", type=click.Path(path_type=Path), help="A strategy repository. [default: the shipped one]")
+@click.option("--after", type=PATH, help="A tests patch that the logic patch follows.")
+@click.option("--repo", type=PATH, help="A strategy repository. [default: the shipped one]")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of hidden parts.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 def gate(patch: Path, phase: str, after: Path | None, repo: Path | None, seed: int, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from oomrl.adapters.opinions import of_analyst
 from oomrl.adapters.prompting import compute_of
 from oomrl.agents.spent import diagnose_compute
 from oomrl.cli.desk import desk
-from oomrl.cli.options import json_option, only_run, open_state, person_options, plain, say, state_option
+from oomrl.cli.options import PATH, json_option, only_run, open_state, person_options, plain, say, state_option
 from oomrl.domain.diagnostic import Diagnostic, one_screen
 from oomrl.domain.records import StoredDiagnostic
 from oomrl.errors import Mistake
@@ -56,7 +56,7 @@ def _given(view: Work, run: str) -> Decimal:
 
 @click.command()
 @click.argument("diagnostic")
-@click.option("--file", type=click.Path(path_type=Path), help="A file with other words than the drafted ones.")
+@click.option("--file", type=PATH, help="A file with other words than the drafted ones.")
 @state_option
 @person_options
 def mandate(diagnostic: str, file: Path | None, state: Path, person: str, reason: str) -> None:

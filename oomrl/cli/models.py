@@ -8,7 +8,7 @@ import click
 
 from oomrl.adapters.manual_model import text_of
 from oomrl.cli.desk import desk
-from oomrl.cli.options import as_option, json_option, only_run, open_state, say, state_option
+from oomrl.cli.options import PATH, as_option, json_option, only_run, open_state, say, state_option
 
 
 @click.command()
@@ -30,7 +30,7 @@ def prompts(state: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("prompt")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @as_option("who", "answers")
 @state_option
 def reply(prompt: str, file: Path, who: str, state: Path) -> None:

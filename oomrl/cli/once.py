@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from oomrl.adapters.database.place import MAIN
-from oomrl.cli.options import state_option, state_settings
+from oomrl.cli.options import settings_option, state_option, state_settings
 from oomrl.cli.simulate import Day
 from oomrl.daemon import jobs
 from oomrl.daemon.children import PARENT
@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG = 1
 @click.command()
 @click.argument("job", type=click.Choice([*jobs.STAGES, "trade", *jobs.JOBS]))
 @state_option
-@click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
+@settings_option
 @click.option("--account", default=MAIN, show_default=True, help="Which account.")
 @click.option("--session", type=Day(), help="Which session. [default: the last that closed; the current one to trade]")
 @click.option("--dry-run", is_flag=True, help="Show each order of a trade and its reason; send and write nothing.")

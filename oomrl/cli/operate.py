@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oomrl.cli.options import (
+    PATH,
     SETTINGS_FILE,
     START_HELP,
+    WORDS,
+    Symbols,
     dollars,
     json_option,
     now,
@@ -48,7 +51,7 @@ ENDED = timedelta(days=14)
 
 @click.command()
 @state_option
-@click.option("--tape", prompt="Tape (a Parquet file or folder of CSVs to which each session is added)")
+@click.option("--tape", type=WORDS, prompt="Tape (a Parquet file or folder of CSVs to which each session is added)")
 @click.option("--endowment", help="Opening dollars of a simulated account. [default: asked for]")
 @click.option(
     "--model",
@@ -57,7 +60,7 @@ ENDED = timedelta(days=14)
     default="manual",
     show_default=True,
 )
-@click.option("--start", default="shipped", show_default=True, help=START_HELP)
+@click.option("--start", default="shipped", show_default=True, type=WORDS, help=START_HELP)
 @click.option(
     "--broker",
     type=click.Choice(["simulated", "alpaca"]),
@@ -66,7 +69,7 @@ ENDED = timedelta(days=14)
     help="The embedded paper exchange, or a person's own account at Alpaca.",
 )
 @click.option("--adopt/--refuse", default=False, help="Take over shares that the broker's account holds, or refuse.")
-@click.option("--symbols", default="", help="Fence: the only names to trade, with commas between them.")
+@click.option("--symbols", type=Symbols(), help="Fence: the only names to trade, with commas between them.")
 @click.option("--capital", help="The most dollars to work with on an account that holds more.")
 def init(
     state: Path,
@@ -76,7 +79,7 @@ def init(
     start: str,
     broker: str,
     adopt: bool,
-    symbols: str,
+    symbols: str | None,
     capital: str | None,
 ) -> None:
     """Ask what the service needs and write its settings into the state directory. It can only paper-trade.
@@ -89,31 +92,32 @@ def init(
         raise Refused(f"Expected no settings in {state}, found {target.name}: edit that file. Nothing was changed.")
     if broker == "simulated":
         endowment = endowment or click.prompt("Endowment in dollars", default="1000000")
-    elif endowment:
+    elif endowment is not None:
         raise Mistake("Expected no --endowment: the account's own money is it. --capital limits what is worked with.")
     account = f"[account]\nendowment = {dollars(endowment).normalize():f}\n\n" if endowment else ""
     where, begin = (str(Path(given).resolve()) if Path(given).exists() else given for given in (tape, start))
     text = EXAMPLE.format(account=account, model=model, tape=json.dumps(where), start=json.dumps(begin))
     if broker != "simulated":
         text += f'broker = "{broker}"\nexisting = "{"adopt" if adopt else "refuse"}"\n'
-    if symbols:
-        text += f"symbols = {json.dumps([name.strip().upper() for name in symbols.split(',') if name.strip()])}\n"
-    if capital:
+    if symbols is not None:
+        text += f"symbols = {json.dumps(symbols.split(','))}\n"
+    if capital is not None:
         text += f"capital = {dollars(capital).normalize():f}\n"
-    state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    target.write_text(text, "utf-8")
-    try:
-        from oomrl.adapters.starts import start_tree
-        from oomrl.exchange.tape_files import load_tape
+    from oomrl.adapters.folders import made_or_gone
+    from oomrl.adapters.starts import start_tree
+    from oomrl.exchange.tape_files import load_tape
 
-        settings = state_settings(state)
-        ends = load_tape(where).days[-1]
-        start_tree(begin)
-        if broker == "alpaca":
-            click.echo(_stock(settings))
-    except OomrlError:
-        target.unlink()
-        raise
+    with made_or_gone(state, 0o700):
+        target.write_text(text, "utf-8")
+        try:
+            settings = state_settings(state)
+            ends = load_tape(where).days[-1]
+            start_tree(begin)
+            if broker == "alpaca":
+                click.echo(_stock(settings))
+        except OomrlError:
+            target.unlink()
+            raise
     where = shlex.quote(str(state))
     if not (broker == "alpaca" and where.endswith(".parquet")) and now().date() - ends > ENDED:
         click.echo(
@@ -162,15 +166,18 @@ def doctor(state: Path, settings_file: Path | None, as_json: bool) -> None:
 @state_option
 @settings_option
 @click.option("--account", default="main", show_default=True, help="Which account.")
-@click.option("--to", "target", type=click.Path(path_type=Path), help="A folder. [default: the account's backups]")
+@click.option("--to", "target", type=PATH, help="A folder. [default: the account's backups]")
 def backup(state: Path, settings_file: Path | None, account: str, target: Path | None) -> None:
     """Back an account up while the service runs; the copy is restored once and compared before it counts."""
     from oomrl.adapters.database.place import folder
+    from oomrl.adapters.folders import made
     from oomrl.daemon import backup as backups
 
     own = folder(state, account)
     if not own.is_dir():
         raise Mistake(f"Expected the state of account {account} in {own}, found none.")
+    if target is not None:
+        made(target)
     label = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
     made = backups.take(state, state_settings(state, settings_file), account, target or backups.folder(own), label)
     click.echo(
@@ -179,7 +186,7 @@ def backup(state: Path, settings_file: Path | None, account: str, target: Path |
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @state_option
 @settings_option
 @click.option("--account", default="main", show_default=True, help="Which account.")
@@ -201,19 +208,20 @@ def restore(file: Path, state: Path, settings_file: Path | None, account: str, c
 
 @click.command()
 @state_option
-@click.option("--to", "target", type=click.Path(path_type=Path), required=True, help="A new folder.")
+@click.option("--to", "target", type=PATH, required=True, help="A new folder.")
 @json_option
 def export(state: Path, target: Path, as_json: bool) -> None:
     """Write every table of an account as a Parquet file, money as decimals."""
     from oomrl.adapters.database.tables import metadata
     from oomrl.adapters.database.transfer import export as write
+    from oomrl.adapters.folders import made
     from oomrl.cli.options import open_state
 
     if target.exists():
         raise Mistake(f"Expected a new folder, was {target}, which exists.")
     shown = [table for table in metadata.sorted_tables if table.name not in SECRET_TABLES]
     with open_state(state) as store, store.read() as view:
-        counts = write(view.connection, target, shown)
+        counts = write(view.connection, made(target), shown)
     text = "\n".join(f"{name:16} {count:,}" for name, count in counts.items())
     click.echo(json.dumps(counts, indent=2) if as_json else text)
 

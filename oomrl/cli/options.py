@@ -27,11 +27,48 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class Given(click.Path):
+    """A path that was really given: the empty text of a variable that is not set would be the working directory."""
+
+    def __init__(self, **terms: Any) -> None:
+        super().__init__(path_type=Path, **terms)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value).strip():
+            self.fail("Expected a path, was empty.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Words(click.ParamType):
+    """Text that is not blank."""
+
+    name = "text"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not str(value).strip():
+            self.fail("Expected some text, was none.", param, ctx)
+        return str(value)
+
+
+class Symbols(Words):
+    """Names with commas between them, in capitals and each once."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        names = [name.strip().upper() for name in str(value).split(",") if name.strip()]
+        if not names:
+            self.fail("Expected at least one name, was none.", param, ctx)
+        return ",".join(dict.fromkeys(names))
+
+
+PATH = Given()
+WORDS = Words()
+
+
 def state_option(command: Command) -> Command:
     """Add --state."""
     option = click.option(
         "--state",
-        type=click.Path(path_type=Path),
+        type=PATH,
         default=Path("state"),
         show_default=True,
         help="The state directory.",
@@ -46,26 +83,20 @@ def json_option(command: Command) -> Command:
 
 def settings_option(command: Command) -> Command:
     """Add --settings."""
-    option = click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
+    option = click.option("--settings", "settings_file", type=PATH, help="A settings file.")
     return option(command)
 
 
 def as_option(name: str, does: str) -> Callable[[Command], Command]:
     """Return the option --as, given to the command as `name`: who it is that `does` (for example "acts")."""
     said = f"Who {does}. [default: OOMRL_PERSON or the login name]"
-    return click.option("--as", name, default=person, callback=_some_text, help=said)
+    return click.option("--as", name, default=person, type=WORDS, help=said)
 
 
 def person_options(command: Command) -> Command:
     """Add --as and --reason: who acts, and why."""
-    why = click.option("--reason", required=True, callback=_some_text, help="Why; it becomes part of the record.")
+    why = click.option("--reason", required=True, type=WORDS, help="Why; it becomes part of the record.")
     return as_option("person", "acts")(why(command))
-
-
-def _some_text(_: click.Context, option: click.Parameter, value: str) -> str:
-    if not value.strip():
-        raise Mistake(f"Expected some text after {option.opts[0]}, was none.")
-    return value
 
 
 def person() -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from oomrl.adapters.folders import made
 from oomrl.arenas import certificates, qualification, registry, runner
 from oomrl.cli.arena import ask_person, model_options, model_settings, progress
-from oomrl.cli.options import json_option, now, say, state_option
+from oomrl.cli.options import PATH, json_option, now, say, state_option
 from oomrl.errors import Mistake, Refused
 from oomrl.settings import load
 
@@ -23,7 +24,7 @@ from oomrl.settings import load
     show_default=True,
     help="An endpoint, or a person.",
 )
-@click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="Take [model] from this file.")
+@click.option("--settings", "settings_file", type=PATH, help="Take [model] from this file.")
 @click.option(
     "--seeds", default=qualification.MIN_SEEDS, show_default=True, type=click.IntRange(2), help="Held-out seeds a task."
 )
@@ -36,7 +37,7 @@ from oomrl.settings import load
     type=click.IntRange(1, 366),
     help="How long the certificate counts.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for logs. [default: beside the certificate]")
+@click.option("--out", type=PATH, help="Folder for logs. [default: beside the certificate]")
 @state_option
 @json_option
 def qualify(
@@ -71,7 +72,7 @@ def qualify(
     names = arenas or registry.QUALIFYING
     only = {name: tasks for name in names} if tasks else {}
     total = seeds * sum(len(only.get(name) or registry.find(name).tasks) for name in names)
-    folder = out or certificates.path_of(state, subject).with_suffix("")
+    folder = made(out) if out is not None else certificates.path_of(state, subject).with_suffix("")
     with progress(total, quiet=as_json or agent == "manual") as advance:
         results = qualification.measure(player, names, seeds, only, folder, advance)
     if sum(one.failures for one in results) == total:

@@ -13,23 +13,27 @@ from rich.table import Table
 from oomrl import bootstrap
 from oomrl.adapters.outcome import curve_of_replay, figures
 from oomrl.cli.console import console, side_by_side
-from oomrl.cli.options import START_HELP
+from oomrl.cli.options import PATH, START_HELP, WORDS, settings_option
 from oomrl.cli.simulate import Day
 from oomrl.errors import Mistake
 from oomrl.settings import load
 
 
 @click.command()
-@click.option("--tape", default="builtin", show_default=True, help="A built-in name, Parquet file or folder of CSVs.")
+@click.option(
+    "--tape",
+    default="builtin",
+    show_default=True,
+    type=WORDS,
+    help="A built-in name, Parquet file or folder of CSVs.",
+)
 @click.option("--from", "from_day", type=Day(), help="First day of trading; everything before is shown, not traded.")
 @click.option("--to", "to_day", type=Day(), help="Last day.")
-@click.option("--start", default="shipped", show_default=True, help=START_HELP)
+@click.option("--start", default="shipped", show_default=True, type=WORDS, help=START_HELP)
 @click.option("--revision", help="A revision of the deployment repository in --state, instead of --start.")
-@click.option(
-    "--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True, help="Where --revision is."
-)
+@click.option("--state", type=PATH, default=Path("state"), show_default=True, help="Where --revision is.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all randomness.")
-@click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
+@settings_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def replay(
     tape: str,

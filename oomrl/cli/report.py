@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from oomrl.cli.console import console
-from oomrl.cli.options import json_option, only_run, open_state, say, state_option
+from oomrl.cli.options import WORDS, json_option, only_run, open_state, say, state_option
 
 ROWS = {
     "annualised return, arithmetic": ("annualised_return", "{:+.1%}"),
@@ -22,7 +22,7 @@ ROWS = {
 
 
 @click.command()
-@click.option("--tape", help="The tape of the run, for its size, momentum and volatility styles.")
+@click.option("--tape", type=WORDS, help="The tape of the run, for its size, momentum and volatility styles.")
 @state_option
 @json_option
 def report(tape: str | None, state: Path, as_json: bool) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from oomrl.cli.options import state_option, state_settings
+from oomrl.cli.options import settings_option, state_option, state_settings
 from oomrl.cli.page import beside
 
 
 @click.command()
 @state_option
-@click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
+@settings_option
 @click.option("--serve", is_flag=True, help="Serve the review page of the main account beside it.")
 def run(state: Path, settings_file: Path | None, serve: bool) -> None:
     """Serve the accounts of the settings until stopped: each session's jobs, at its own open and close.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from oomrl.cli.options import json_option
+from oomrl.cli.options import PATH, json_option
 
 
 @click.command()
-@click.option("--strategy", type=click.Path(path_type=Path), help="A strategy repository. [default: the shipped one]")
+@click.option("--strategy", type=PATH, help="A strategy repository. [default: the shipped one]")
 @json_option
 def setup(strategy: Path | None, as_json: bool) -> None:
     """Make the interpreters in which strategies run and are tested, once for each lock file, and try the sandbox.

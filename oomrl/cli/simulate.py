@@ -22,7 +22,7 @@ from oomrl.adapters.database.place import FILE, named_by_us, place
 from oomrl.adapters.outcome import LossTold, Outcome, outcome
 from oomrl.adapters.strategies import sandboxed
 from oomrl.cli.console import Watching, console, losses_told, say_sandbox, summary
-from oomrl.cli.options import SETTINGS_FILE, START_HELP, state_settings
+from oomrl.cli.options import PATH, SETTINGS_FILE, START_HELP, WORDS, settings_option, state_settings
 from oomrl.errors import Mistake
 from oomrl.exchange.tape_files import TWIN
 from oomrl.stages import Waiting
@@ -50,11 +50,12 @@ class Day(click.ParamType):
     "--tape",
     default="builtin",
     show_default=True,
+    type=WORDS,
     help="A built-in name, Parquet file or folder of CSVs. twin:SEED:TAPE has other prices in the same shape.",
 )
 @click.option("--from", "from_day", type=Day(), help="First day of trading; everything before is shown, not traded.")
 @click.option("--to", "to_day", type=Day(), help="Last day.")
-@click.option("--start", default="shipped", show_default=True, help=START_HELP)
+@click.option("--start", default="shipped", show_default=True, type=WORDS, help=START_HELP)
 @click.option(
     "--model",
     type=click.Choice(["offline", "manual", "openai"]),
@@ -77,10 +78,8 @@ class Day(click.ParamType):
     help="Orders by a call, or over HTTP.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1), help="Of all randomness.")
-@click.option(
-    "--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True, help="The state directory."
-)
-@click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="A settings file.")
+@click.option("--state", type=PATH, default=Path("state"), show_default=True, help="The state directory.")
+@settings_option
 @click.option("--unmasked", is_flag=True, help="Show real names and dates to the model; the result is labelled so.")
 @click.option("--fresh", is_flag=True, help="Forget an earlier run in the same state directory.")
 @click.option("--serve", is_flag=True, help="Serve the review page beside it, and go on once a person has acted.")

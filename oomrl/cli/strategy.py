@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from oomrl.cli.options import json_option, plain
+from oomrl.cli.options import PATH, json_option, plain
 from oomrl.errors import Refused
 
 #: What each part of the judgement is about, and what follows from a remark in it.
@@ -34,7 +34,7 @@ def strategy() -> None:
 
 
 @strategy.command("new")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PATH)
 @json_option
 def new(folder: Path, as_json: bool) -> None:
     """Write a skeleton: a small strategy with its tests, policy, baseline and locked dependencies."""
@@ -50,7 +50,7 @@ def new(folder: Path, as_json: bool) -> None:
 
 
 @strategy.command("check")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path())
+@click.argument("folder", type=PATH, default=Path())
 @click.option("--explain", is_flag=True, help="Say of each kind of finding why it is one, and how to bring it in.")
 @click.option("--static", is_flag=True, help="Only read; run neither tests nor properties.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the markets of the properties.")

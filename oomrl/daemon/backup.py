@@ -21,6 +21,8 @@ from oomrl.adapters.database import Store
 from oomrl.adapters.database.place import FILE, MAIN, place
 from oomrl.adapters.database.place import folder as account_folder
 from oomrl.adapters.database.transfer import load_copy, save_copy
+from oomrl.adapters.folders import made_or_gone
+from oomrl.adapters.repository import git_here
 from oomrl.errors import Halt, Mistake, Refused
 from oomrl.settings import Settings
 
@@ -87,8 +89,7 @@ def restore(backup: Path, state: Path, settings: Settings, account: str = MAIN) 
             f"Expected nothing of a run in {own} to restore over, found {', '.join(taken)}. "
             "Move that folder away first; nothing was changed."
         )
-    own.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".restore-", dir=own) as temporary:
+    with made_or_gone(own), tempfile.TemporaryDirectory(prefix=".restore-", dir=own) as temporary:
         inside = Path(temporary)
         manifest = _unpack(backup, inside)
         if settings.database.url is None:
@@ -129,10 +130,11 @@ def _unpack(backup: Path, inside: Path) -> dict[str, object]:
         with tarfile.open(backup) as archive:
             _extract(archive, inside)
         manifest: dict[str, object] = json.loads((inside / MANIFEST).read_text("utf-8"))
-    except FileNotFoundError as error:
+    except (FileNotFoundError, IsADirectoryError) as error:
         raise Mistake(f"Expected a backup at {backup}, found none or one without {MANIFEST}.") from error
     except (OSError, EOFError, tarfile.TarError, ValueError) as error:
-        raise Halt(f"Expected a whole backup in {backup}, was damaged: {error}. Use an older one") from error
+        why = str(error).partition("\n")[0].rstrip(":")  # of a file that is no archive it lists every way to open one
+        raise Halt(f"Expected a whole backup in {backup}, was damaged: {why}. Use an older one") from error
     (inside / MANIFEST).unlink()
     found = {path.relative_to(inside).as_posix(): _digest(path) for path in _files(inside)}
     if found != manifest["files"]:
@@ -160,7 +162,7 @@ def _tables(path: Path) -> dict[str, tuple[int, str]]:
 
 def _git_check(repository: Path) -> None:
     done = subprocess.run(
-        ["git", "--git-dir", str(repository), "fsck", "--full", "--no-progress"],
+        [git_here(), "--git-dir", str(repository), "fsck", "--full", "--no-progress"],
         capture_output=True,
         text=True,
         env={"PATH": os.environ.get("PATH", os.defpath), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},

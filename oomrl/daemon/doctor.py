@@ -19,13 +19,14 @@ from oomrl.adapters.database import Store, schema
 from oomrl.adapters.database.engine import open_engine
 from oomrl.adapters.database.place import folder, place
 from oomrl.adapters.kill_switch import stopped
+from oomrl.adapters.repository import git_here
 from oomrl.adapters.starts import start_tree, strategy_folder
 from oomrl.adapters.strategies import configuration
 from oomrl.calendar import Calendar
 from oomrl.daemon import backup
 from oomrl.daemon.began import changed
 from oomrl.daemon.health import MIN_FREE_BYTES
-from oomrl.errors import OomrlError
+from oomrl.errors import Mistake, OomrlError
 from oomrl.exchange.tape_files import load_tape
 from oomrl.live import is_paper, require_paper_or_consent
 from oomrl.settings import ModelSettings, RoleName, Settings
@@ -63,6 +64,7 @@ def examine(state: Path, settings: Settings) -> Iterator[Finding]:
         ("clock", lambda: _clock(state, settings)),
         ("calendar", lambda: _calendar(settings)),
         ("sandbox", _sandbox),
+        ("git", _git),
         ("live trading", lambda: _live(settings)),
         ("broker credentials", lambda: _credentials(settings)),
         ("model", lambda: _model(settings)),
@@ -169,6 +171,13 @@ def _strategy(settings: Settings, account: str) -> str:
     name = configuration(start_tree(start)[0]["strategy.toml"]).name
     found = environments.find(strategy_folder(start))
     return f"{name}, run by {found.worker}, tested by {found.gate}"
+
+
+def _git() -> str:
+    try:
+        return git_here()
+    except Mistake as error:
+        raise Fault(str(error), "install git: deployed strategies are kept in a repository of it") from error
 
 
 def _live(settings: Settings) -> str:

@@ -18,6 +18,7 @@ from oomrl.adapters import kill_switch
 from oomrl.adapters.audit import Audit
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.place import MAIN, folder, place
+from oomrl.adapters.folders import made
 from oomrl.adapters.lead import Led, demanding
 from oomrl.adapters.notify import Notifier
 from oomrl.adapters.strategies import sandboxed
@@ -65,18 +66,19 @@ class Desk:
     lease: Lease | None = None
     timer: Timer | None = None
 
+    def __post_init__(self) -> None:
+        if self.account not in self.settings.accounts:
+            known = ", ".join(self.settings.accounts)
+            way = f"the accounts are {known}" if known else "`oomrl init` writes one"
+            raise Mistake(f"Expected [accounts.{self.account}] in the settings, was missing: {way}.")
+
     @property
     def folder(self) -> Path:
         return folder(self.state, self.account)
 
     @property
     def terms(self) -> AccountOf:
-        try:
-            return self.settings.accounts[self.account]
-        except KeyError as error:
-            raise Mistake(
-                f"Expected [accounts.{self.account}] in the settings, was missing: `oomrl init` writes one."
-            ) from error
+        return self.settings.accounts[self.account]
 
     def demand(self) -> AbstractContextManager[Callable[[], None]]:
         """Give the check before each order."""
@@ -91,7 +93,7 @@ class Desk:
 
 def perform(desk: Desk, job: str, session: date) -> Outcome:
     """Do one job for one session. Raises `OomrlError`s; anything but an outcome that is done is tried again."""
-    desk.folder.mkdir(parents=True, exist_ok=True)
+    made(desk.folder)
     if job in STAGES:
         return stage(desk, job, session)
     return JOBS[job](desk, session)

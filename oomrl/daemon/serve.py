@@ -21,6 +21,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from oomrl.adapters.database import Store
 from oomrl.adapters.database.notices import Notice
 from oomrl.adapters.database.place import MAIN, folder, place
+from oomrl.adapters.folders import made
 from oomrl.adapters.lead import HostLead, Lead
 from oomrl.calendar import Calendar
 from oomrl.daemon import health
@@ -70,7 +71,7 @@ class Daemon:
         service = self.settings.service
         if service.lease_seconds < service.http_timeout + BEAT + 1:
             raise Mistake("Setting service.lease_seconds: expected at least 3 s more than service.http_timeout.")
-        state.mkdir(parents=True, exist_ok=True)
+        made(state)
         self.store = Store.open(place(state, self.settings))
         self.lead: Lead | HostLead = (
             HostLead(state)

@@ -195,4 +195,4 @@ def _telling(engine: Engine) -> Iterator[None]:
         for sign, meaning in _TROUBLES:
             if sign in said:
                 raise Halt(f"Could not use the database {where}: {meaning}") from error
-        raise Halt(f"Could not use the database {where}: {said.strip()}. Run `oomrl doctor`") from error
+        raise Halt(f"Could not use the database {where}: {' '.join(said.split())}. Run `oomrl doctor`") from error

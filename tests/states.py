@@ -184,6 +184,10 @@ def _payload(outcome: str) -> dict[str, Any]:
     stages = [{"name": name, "status": "pass", "seconds": 0.1, "evidence": {}} for name in ("patch", "static", "tests")]
     if outcome != "pass":
         stages[1]["status"] = "refuse"
+    ways = ("locked", "logic genesis", *(("accepted",) if outcome == "pass" else ("refused", "abandoned")))
+    steps = [
+        {"step": at, "event": event, "before": "", "after": "", "tree": "0" * 64} for at, event in enumerate(ways, 1)
+    ]
     return {
         "schema": "oomrl.verdict/1",
         "outcome": outcome,
@@ -217,6 +221,7 @@ def _payload(outcome: str) -> dict[str, Any]:
                     ],
                 },
                 "repairs": [],
+                "transitions": steps,
             }
         },
         "promotion": {

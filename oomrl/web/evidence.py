@@ -16,7 +16,7 @@ from markupsafe import Markup
 from guardrails.policy import PolicyError, parse_policy
 from oomrl.domain.attribution import PARTS
 from oomrl.domain.people import Remark
-from oomrl.domain.records import Mark, StoredDiagnostic, StoredVerdict
+from oomrl.domain.records import Mark, StoredDiagnostic, StoredVerdict, lock_steps
 from oomrl.web import charts
 
 #: What the layers are for, in a reviewer's words.
@@ -94,7 +94,7 @@ def lost(diagnostic: StoredDiagnostic, marks: Sequence[Mark]) -> Lost:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the gate found: the outcome, findings (the gravest first), and each stage by phase."""
+    """What the gate found: the outcome, findings (the gravest first), each stage by phase, and the lock's steps."""
 
     outcome: str
     findings: list[dict[str, Any]]
@@ -103,12 +103,13 @@ class Gate:
     promotion: Mapping[str, Any]
     profile: str
     warnings: list[str]
+    lock: list[str]
 
 
 def gate(verdict: StoredVerdict | None) -> Gate:
     """Return a verdict for a person: failures first, then warnings, then what passed."""
     if verdict is None:
-        return Gate("not judged yet", [], [], [], {}, "", [])
+        return Gate("not judged yet", [], [], [], {}, "", [], [])
     payload: Mapping[str, Any] = verdict.payload
     findings, stages, profile, warnings = [], [], "", []
     for phase, one in _map(payload.get("phases")).items():
@@ -128,7 +129,8 @@ def gate(verdict: StoredVerdict | None) -> Gate:
         warnings.append("judged in profile S2, without namespaces")
     promotion = _map(payload.get("promotion"))
     refusals = [dict(_map(one)) for one in promotion.get("refusals") or ()]
-    return Gate(verdict.outcome, findings, stages, refusals, promotion, profile, warnings)
+    lock = [str(step["event"]) for step in lock_steps(verdict)]
+    return Gate(verdict.outcome, findings, stages, refusals, promotion, profile, warnings, lock)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp
     first = waiting["subject"]
     shown = command("review", "show", first, "--as", "ann", "--state", state)
     assert "It waits too long." in shown.out and "Slower than before." in shown.out
+    assert "Lock: locked, logic genesis, accepted" in shown.out
 
     itself = command("review", "approve", first, "--as", "manual", "--reason", "mine", "--state", state)
     assert itself.code == 1 and "proposer" in itself.err

@@ -179,6 +179,12 @@ def test_changed_lines_that_no_test_reaches_and_mutants_that_survive_are_shown(p
     assert "src/strategy/ranks.py:3" in measured and "a &lt;= b" in measured
 
 
+def test_the_steps_of_the_lock_are_shown(page: Page, made: MadeUp) -> None:
+    for number, (verdict, steps) in enumerate((("pass", "accepted"), ("refuse", "refused, abandoned")), 1):
+        text = page.as_("ann").get(f"/proposals/{made.proposal(attempt=number, verdict=verdict).id}").text
+        assert f"The lock&#39;s steps: locked, logic genesis, {steps}." in text.replace("'", "&#39;")
+
+
 def test_the_replay_s_curves_stand_in_numbers_too(page: Page, made: MadeUp) -> None:
     text = page.as_("ann").get(f"/proposals/{made.proposal().id}").text
     numbers = text.partition("The numbers of both charts")[2].partition("</table>")[0]

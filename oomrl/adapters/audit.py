@@ -13,11 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from guardrails.attestation import TRANSITION_PREDICATE, Head, Log, Signer, statement
+from guardrails.attestation import TRANSITION_PREDICATE, AttestationError, Head, Log, Signer, statement
 from oomrl.adapters import traffic
 from oomrl.adapters.database import Store
 from oomrl.domain.people import Done
 from oomrl.domain.records import Deployment, Proposal, Review, StoredVerdict, lock_steps
+from oomrl.errors import Mistake
 
 VERDICT = "urn:oomrl:predicate:verdict:1"
 REVIEW = "urn:oomrl:predicate:review:1"
@@ -40,11 +41,15 @@ class Stated:
 
 
 class Audit:
-    """Append to the chain of one state directory, each subject once."""
+    """Append to the chain of one state directory, each subject once. Raises `Mistake` where its key cannot be used."""
 
     def __init__(self, state: Path) -> None:
         self._cassettes = state / traffic.FOLDER
-        self.log = Log(state / "audit.jsonl", Signer.open(state / "keys" / "audit.key"))
+        try:
+            signer = Signer.open(state / "keys" / "audit.key")
+        except AttestationError as error:
+            raise Mistake(f"{error} The audit key is its owner's alone: act as the service's user.") from error
+        self.log = Log(state / "audit.jsonl", signer)
 
     @cached_property
     def _done(self) -> set[str]:

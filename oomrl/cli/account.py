@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,8 +67,16 @@ def status(state: Path, as_json: bool) -> None:
         "reviews_waiting": waiting,
         "qualification": qualification.to_json() if as_json else qualification.text,
     }
-    text = "\n".join(f"{name.replace('_', ' '):16} {value}" for name, value in facts.items())
-    say(facts, as_json, text)
+    say(facts, as_json, in_words(facts))
+
+
+def in_words(facts: Mapping[str, Any]) -> str:
+    """Return the facts of a status as lines: shares as percentages, lists as words."""
+    gain = -facts["principal_loss"]
+    told = {name: ", ".join(value) or "none" if isinstance(value, list) else value for name, value in facts.items()}
+    told["principal_loss"] = f"none: {gain:.1%} above what was put in" if gain > 0 else f"{-gain:.1%}"
+    told["drawdown"] = f"{facts['drawdown']:.1%}"
+    return "\n".join(f"{name.replace('_', ' '):16} {value}" for name, value in told.items())
 
 
 @click.command()

@@ -63,4 +63,7 @@ def export(state: Path) -> None:
 def head(state: Path) -> None:
     """Print the chain's end, to be kept outside."""
     with open_state(state):
-        click.echo(Audit(state).head().text())
+        try:
+            click.echo(Audit(state).head().text())
+        except AttestationError as error:
+            raise Refused(str(error)) from error

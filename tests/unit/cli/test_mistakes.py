@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from docs import reference
+from oomrl.cli.account import in_words
 from oomrl.cli.main import COMMANDS, main
 from oomrl.cli.options import Given
 from oomrl.settings import load
+from tests.states import made_up
 
 Said = Callable[..., tuple[int, str]]
 
@@ -141,6 +143,32 @@ def test_what_is_no_backup_is_told_in_one_line(content: bytes, said: Said, capsy
         pass
     assert "without manifest.json" in line(said("restore", "empty.tar.gz", "--check"))
     assert "Expected a backup at ." in line(said("restore", ".", "--check"))
+
+
+def test_an_audit_key_that_is_somebody_elses_is_told_with_the_way_out(said: Said, tmp_path: Path) -> None:
+    made_up(tmp_path / "state").store.close()
+    (tmp_path / "state" / "keys" / "audit.key").chmod(0o444)
+    for words in (("audit", "verify"), ("audit", "head"), ("audit", "export"), ("people", "list")):
+        told = line(said(*words, "--state", str(tmp_path / "state")))
+        assert "chmod 600" in told and "service's user" in told
+
+
+def test_the_end_of_a_damaged_chain_is_refused(said: Said, tmp_path: Path) -> None:
+    made_up(tmp_path / "state").store.close()
+    with (tmp_path / "state" / "audit.jsonl").open("a") as chain:
+        chain.write('{"half')
+    for words in (("verify",), ("head",), ("export",)):
+        code, told = said("audit", *words, "--state", str(tmp_path / "state"))
+        assert code == 1 and told.startswith("Refused: ") and "torn" in told
+
+
+def test_a_status_is_told_in_words() -> None:
+    facts = {"drawdown": 0.0007325, "principal_loss": -0.2276, "prompts_waiting": [], "reviews_waiting": ["p-1", "p-2"]}
+    text = in_words(facts)
+    assert "0.1%" in text and "22.8% above" in text and "p-1, p-2" in text and "none" in text and "[" not in text
+    assert "above" not in in_words(facts | {"principal_loss": 0.1}) and "10.0%" in in_words(
+        facts | {"principal_loss": 0.1}
+    )
 
 
 @pytest.mark.parametrize("cash", ["abc", "-5", "NaN", "Infinity", "0.001"])

@@ -12,7 +12,7 @@ import click
 
 from oomrl.adapters.database.place import service_of
 from oomrl.cli.options import only_run, open_state, settings_option, state_option, state_settings
-from oomrl.errors import Mistake
+from oomrl.errors import Mistake, OomrlError
 from oomrl.settings import Settings
 
 
@@ -61,7 +61,13 @@ def beside(state: Path, settings: Settings) -> Iterator[None]:
         with serving(state, settings, run, say=click.echo):
             stopping.wait()
 
-    thread = Thread(target=serve, name="page beside", daemon=True)
+    def serve_or_say() -> None:
+        try:
+            serve()
+        except OomrlError as error:
+            click.echo(f"Error: No review page; the service goes on without it. {error}", err=True)
+
+    thread = Thread(target=serve_or_say, name="page beside", daemon=True)
     thread.start()
     try:
         yield

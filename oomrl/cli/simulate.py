@@ -245,6 +245,8 @@ def alone(state: Path) -> Iterator[None]:
     """Hold the state directory against a second simulation; a folder of somebody else's is refused."""
     if state.exists() and not state.is_dir():
         raise Mistake(f"Expected --state to be a folder, was a file: {state}.")
+    if (state / "daemon.lock").exists():
+        raise Mistake(f"Expected {state} to hold a simulation, was what `oomrl run` serves. Name another --state.")
     if state.is_dir() and not holds_a_run(state):
         strange = sorted(path.name for path in state.iterdir() if not named_by_us(path.name))
         if strange:

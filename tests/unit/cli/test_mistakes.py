@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from docs import reference
 from oomrl.cli.account import in_words
 from oomrl.cli.main import COMMANDS, main
 from oomrl.cli.options import Given
+from oomrl.cli.page import beside
 from oomrl.settings import load
 from tests.states import made_up
 
@@ -160,6 +162,26 @@ def test_the_end_of_a_damaged_chain_is_refused(said: Said, tmp_path: Path) -> No
     for words in (("verify",), ("head",), ("export",)):
         code, told = said("audit", *words, "--state", str(tmp_path / "state"))
         assert code == 1 and told.startswith("Refused: ") and "torn" in told
+
+
+def test_a_simulation_is_kept_out_of_what_a_service_serves(said: Said) -> None:
+    """It would be the run that the service finds in its database, and goes on with."""
+    Path("service").mkdir()
+    Path("service/daemon.lock").touch()
+    for more in ((), ("--fresh",)):
+        assert "`oomrl run` serves" in line(said("simulate", "--to", "2001-04-02", "--state", "service", *more))
+    assert [path.name for path in Path("service").iterdir()] == ["daemon.lock"]
+
+
+def test_a_page_beside_the_service_that_finds_its_port_taken_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with beside(tmp_path / "new", load(None, {"web": {"port": port}})):
+            pass
+    told = capsys.readouterr().err
+    assert told.startswith("Error: No review page") and str(port) in told and len(told.splitlines()) == 1
 
 
 def test_a_status_is_told_in_words() -> None:

@@ -86,7 +86,7 @@ def test_a_clock_that_runs_opens_the_market_by_itself(small_tape: Path) -> None:
     [
         (("--speed", "warp"), "Expected a speed of step, fast, real"),
         (("--from", "2031-01-01"), "has no session from 2031-01-01"),
-        (("--cash", "12.345"), "in whole cents"),
+        (("--cash", "12.345"), "dollars and cents"),
         (("--faults", "missing.toml"), "Expected a fault file at missing.toml"),
         (("--port", "{taken}"), "to be free"),
     ],

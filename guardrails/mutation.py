@@ -12,6 +12,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from guardrails.checks.planted import planted_name
 from guardrails.tree import Tree
 
 COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
@@ -40,8 +41,12 @@ class Mutant:
     column: int = 0
 
 
+#: The switch's name in planted source: new in each process of the judge, so that no judged code can shadow it.
+SWITCH = planted_name()
+
+
 def _on(number: int) -> ast.expr:
-    return ast.Call(ast.Name("_guardrails_on", ast.Load()), [ast.Constant(number)], [])
+    return ast.Call(ast.Name(SWITCH, ast.Load()), [ast.Constant(number)], [])
 
 
 def _imports(module: ast.Module) -> None:
@@ -51,7 +56,7 @@ def _imports(module: ast.Module) -> None:
         docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not docstring and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
             break
-    module.body.insert(at, ast.ImportFrom("guardrails_switch", [ast.alias("on", "_guardrails_on")], 0))
+    module.body.insert(at, ast.ImportFrom("guardrails_switch", [ast.alias("on", SWITCH)], 0))
 
 
 def with_probes(tree: Tree, places: Sequence[tuple[str, int]]) -> Tree:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from guardrails.checks.codes import finding
 from guardrails.checks.generated import judge_tests
 from guardrails.checks.index import Module, build_index, module_name, parse_module
+from guardrails.checks.planted import judge_names
 from guardrails.checks.protected import judge_protected
 from guardrails.checks.recalled import judge_recalled
 from guardrails.checks.source import judge_source
@@ -40,7 +41,9 @@ def judge_static(
         module = parse_module(path, result[path], policy.limits, module_name(path, policy.layout.source))
         if not isinstance(module, Module):
             findings.append(module)
-        elif phase == "tests":
+            continue
+        findings += judge_names(module)
+        if phase == "tests":
             before = parse_module(path, base[path], policy.limits) if path in base else None
             standing = before if isinstance(before, Module) else None
             findings += judge_tests(module, result[path], standing, known, policy)

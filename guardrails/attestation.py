@@ -47,7 +47,7 @@ class Head:
     def parse(cls, text: str) -> Head:
         """Read that form back."""
         number, _, digest = text.strip().partition(":")
-        if not number.isdigit() or len(digest) != 64:
+        if not number.isdigit() or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
             raise AttestationError(f"Expected a head of the form N:SHA256, was {text!r}.")
         return cls(int(number), digest)
 

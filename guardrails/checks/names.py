@@ -19,6 +19,7 @@ class Names:
     wide_exceptions: frozenset[str]
     plain_attributes: frozenset[str]
     refused_attributes: frozenset[str]
+    foreign_attributes: frozenset[str]
     mutators: frozenset[str]
     dunder_methods: frozenset[str]
     bases: frozenset[str]

@@ -8,6 +8,7 @@ import string
 from collections.abc import Sequence
 
 from guardrails.checks.index import Index, Module, assigned, bound_names
+from guardrails.checks.kinds import METHODS, fixed, kinds_of, takes_kind
 from guardrails.checks.reach import constant_names
 from guardrails.checks.scopes import Form
 from guardrails.checks.words import Words
@@ -29,10 +30,13 @@ class Reaching(Words):
         self.loops: list[tuple[Sequence[ast.stmt], dict[str, list[str]]]] = [((), {})]
         self.seeded: set[int] = set()
         self.inner = _inner_imports(module.tree) if form == "test" else {}
-        own = index.attributes | set(policy.code.attributes)
+        self.named: set[int] = set()  # what stands where a maker of arrays may: called, in isinstance, or as a type
+        own = set(index.attributes)
         for helper in (module, *index.support) if form == "test" else ():
             own |= helper.attributes
-        self.attributes = self.names.plain_attributes | own
+        # A name that the tree shares with values of others would open theirs.
+        self.shared = own & self.names.foreign_attributes
+        self.attributes = self.names.plain_attributes | set(policy.code.attributes) | (own - self.shared)
         self.classes = index.classes | {node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)}
 
     def _on_Name(self, node: ast.Name) -> None:
@@ -41,6 +45,7 @@ class Reaching(Words):
         if dunder(node.id) and not (not self.scopes or self.scopes[-1][0] == "class"):
             self.find("GR210", node, f"{node.id!r}")
         elif isinstance(node.ctx, ast.Load):
+            self._maker(node)
             if target.endswith("random.default_rng") and id(node) not in self.seeded:
                 self.find("GR213", node, "the maker itself as a value")
             if kind in ("module", "own_module"):
@@ -61,6 +66,7 @@ class Reaching(Words):
             chain.insert(0, root.attr)
             root = root.value
         self._target(node, node.ctx)
+        self._maker(node)
         if self.dotted(node).endswith("random.default_rng") and id(node) not in self.seeded:
             self.find("GR213", node, "the maker itself as a value")
         if isinstance(root, ast.Name):
@@ -98,8 +104,20 @@ class Reaching(Words):
         self._identifier(node, name)
         if dunder(name) or name in self.names.refused_attributes:
             self.find("GR210", node, f"{name!r}")
+        elif name in self.shared and name not in self.attributes:
+            self.find("GR215", node, f"{name!r}")
         elif name not in self.attributes:
             self.find("GR211", node, f"{name!r}")
+
+    def _maker(self, node: ast.Name | ast.Attribute) -> None:
+        """Judge what makes arrays of a kind where it is no callee, and a new kind for an array that is there."""
+        loose = id(node) not in self.named and isinstance(node.ctx, ast.Load)
+        bound = isinstance(node, ast.Attribute) and node.attr == "astype"
+        if self.form == "code" and loose and (takes_kind(self.dotted(node)) or bound):
+            self.find("GR216", node, f"{ast.unparse(node)[:40]!r} as a value")
+        attribute = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr
+        if self.form == "code" and attribute == "dtype":
+            self.find("GR216", node, "a new one for an array")
 
     def _exempt(self, node: ast.Attribute) -> bool:
         if not isinstance(node.value, ast.Call) or not isinstance(node.value.func, ast.Name):
@@ -132,6 +150,12 @@ class Reaching(Words):
 
     def _on_Call(self, node: ast.Call) -> None:
         callee = self.dotted(node.func)
+        self.named.add(id(node.func))
+        if callee in ("isinstance", "issubclass"):
+            self.named |= {id(part) for argument in node.args[1:] for part in ast.walk(argument)}
+        for kind in kinds_of(node, callee) if self.form == "code" else ():
+            if not fixed(kind, self.dotted):
+                self.find("GR216", kind, f"{ast.unparse(kind)[:40]!r}")
         if isinstance(node.func, ast.Name) and callee in self.names.constant_reach:
             self._reach(node, callee)
             return
@@ -170,6 +194,8 @@ class Reaching(Words):
             self.find("GR212", node, "a computed one", f"a constant name for {callee}")
         for name in found or ():
             self.attribute(node, name)
+            if self.form == "code" and (name in METHODS or name == "dtype"):
+                self.find("GR216", node, f"{name!r} by its name")
             if callee == "setattr" and name in self.index.methods:
                 self.find("GR208", node, f"a new value for {name!r}")
         if callee == "setattr" and self._kind(node.args[0] if node.args else node) != "local":

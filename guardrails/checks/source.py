@@ -234,6 +234,7 @@ class _Judge(Statements):
             if not isinstance(item, (*plain, ast.Starred)):
                 self.find("GR225", node, f"{type(item).__name__}")
                 return
+            self.named.add(id(item))
             if isinstance(item, ast.Constant):
                 self.docstrings.add(id(item))
         self.visit(node)

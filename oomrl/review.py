@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 
 from oomrl.domain.people import Freeze, Remark
 from oomrl.domain.records import Act, Proposal, ProposalStatus, Review, StoredVerdict
-from oomrl.domain.roll import Roll, same_person
+from oomrl.domain.roll import Roll, identity, same_person
 from oomrl.errors import Mistake, Refused
 from oomrl.settings import ReviewSettings
 
@@ -83,7 +83,7 @@ def review(
 
     Raise `Mistake` for a missing name or reason, `Refused` where the rules say no.
     """
-    who = _identity(reviewer)
+    who = identity(reviewer)
     now = bound(proposal, verdict, deployed_tree)
     if proposal.status in _CLOSED:
         raise Refused(f"Expected a proposal that is open, was {proposal.id}, which {_CLOSED[proposal.status]}")
@@ -300,13 +300,6 @@ def _may_approve(
         )
     if who.casefold() == AUTO and live:
         raise Refused("Expected a person to approve, was the automatic reviewer, which exists in simulation alone")
-
-
-def _identity(reviewer: str) -> str:
-    name = " ".join(reviewer.split())
-    if not name or len(name) > 200 or not name.isprintable():
-        raise Mistake(f"Expected the reviewer's name or address, was {reviewer[:80]!r}")
-    return name
 
 
 def _review_id(proposal: str, who: str, act: Act, reason: str, now: Bound, times: int) -> str:

@@ -226,6 +226,7 @@ def _payload(outcome: str) -> dict[str, Any]:
         },
         "promotion": {
             "promoted": outcome == "pass",
+            "attempt": 1,
             "route": "net",
             "refusals": [],
             "alphas": {"net": 0.006},

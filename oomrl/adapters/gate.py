@@ -11,22 +11,26 @@ from datetime import date, datetime
 from typing import Any
 
 from guardrails.environment import GateEnvironment
-from guardrails.gate import check
-from guardrails.policy import parse_policy
+from guardrails.gate import LAYERS, check
+from guardrails.policy import Policy, parse_policy
 from guardrails.tree import Tree
-from guardrails.verdict import Stage, Verdict
+from guardrails.verdict import Verdict
 from oomrl.adapters.comparison import comparison
 from oomrl.adapters.counterfactual import Counterfactual
 from oomrl.adapters.database import Store
 from oomrl.adapters.environments import Environments
 from oomrl.adapters.patches import result_of
 from oomrl.adapters.repository import Repository
+from oomrl.adapters.strategies import configuration
 from oomrl.domain.promotion import Decision, decide
 from oomrl.domain.records import Proposal, StoredVerdict
+from oomrl.errors import Mistake
 
 SCHEMA = "oomrl.verdict/1"
 #: Layers that read and run nothing.
 CHEAP = ("patch", "static", "protected", "lock")
+#: Characters of what is told of a candidate that cannot be run; it quotes the candidate.
+MOST_TOLD = 400
 
 
 class StrategyGate:
@@ -62,22 +66,20 @@ class StrategyGate:
             "environment": self.environment,
             "cache": self._cache,
         }
-        tests, logic = proposal.tests_patch.encode() or None, proposal.logic_patch.encode()
-        verdicts: dict[str, Verdict] = {}
         # The cheap layers first, then the counterfactual, which most candidates fail, then everything again in full.
-        verdicts["logic"] = check(base, logic, "logic", policy, after=tests, layers=CHEAP, **asked)
-        if any(not stage_held(stage) for stage in verdicts["logic"].stages):
+        verdicts = _checked(base, proposal, policy, layers=CHEAP, **asked)
+        if any(verdict.decision != "pass" for verdict in verdicts.values()):
             return self._stored(proposal, verdicts, None, base)
-        candidate, promise = result_of(dict(base), proposal), None
-        tried = self._tried(proposal, date.fromisoformat(window["first"]), date.fromisoformat(window["last"]))
-        replays = self.counterfactual.windows(base, candidate, date.fromisoformat(window["first"]), today)
-        decision = decide(replays, tried + 1)
+        try:
+            candidate = _candidate(base, proposal)
+        except Mistake as error:
+            return self._stored(proposal, verdicts, None, base, unfit=str(error)[:MOST_TOLD])
+        first, last = (date.fromisoformat(window[end]) for end in ("first", "last"))
+        replays, promise = self.counterfactual.windows(base, candidate, first, today), None
+        decision = decide(replays, self._tried(proposal, first, last) + 1)
         if decision.promoted:
             promise = self.counterfactual.promised(base, candidate, today)
-            if tests:
-                verdicts = {"tests": check(base, tests, "tests", policy, then=logic, **asked), **verdicts}
-            if not tests or verdicts["tests"].allowed:
-                verdicts["logic"] = check(base, logic, "logic", policy, after=tests, **asked)
+            verdicts = _checked(base, proposal, policy, layers=LAYERS, **asked)
         return self._stored(proposal, verdicts, decision, base, promise, comparison(replays))
 
     def _tried(self, proposal: Proposal, first: date, last: date) -> int:
@@ -106,11 +108,12 @@ class StrategyGate:
         base: Tree,
         promise: Mapping[str, float] | None = None,
         compared: Mapping[str, Any] | None = None,
+        unfit: str = "",
     ) -> StoredVerdict:
-        outcome = next((v.decision for v in verdicts.values() if not v.allowed), "pass")
-        if outcome == "pass" and (decision is None or not decision.promoted):
-            outcome = "refuse"
-        told = [line for verdict in verdicts.values() for line in _told(verdict)]
+        allowed = all(verdict.allowed for verdict in verdicts.values()) and decision is not None and decision.promoted
+        refused = [verdict.decision for verdict in verdicts.values() if verdict.decision != "pass"]
+        outcome = next(iter(refused), "pass" if allowed else "refuse")
+        told = [line for verdict in verdicts.values() for line in _told(verdict)] + ([unfit] if unfit else [])
         if decision is not None:
             seen = decision.for_proposer()
             told += seen["refusals"]
@@ -124,7 +127,9 @@ class StrategyGate:
         promotion = None if decision is None else _plain(asdict(decision))
         digest = hashlib.sha256(
             json.dumps(
-                {"proposal": proposal.id, "phases": steady, "promotion": promotion, "outcome": outcome}, sort_keys=True
+                {"proposal": proposal.id, "phases": steady, "promotion": promotion, "outcome": outcome}
+                | ({"unfit": unfit} if unfit else {}),
+                sort_keys=True,
             ).encode()
         ).hexdigest()
         payload = {
@@ -132,6 +137,7 @@ class StrategyGate:
             "outcome": outcome,
             "phases": {name: verdict.to_json() for name, verdict in verdicts.items()},
             "promotion": promotion,
+            "unfit": unfit,
             "promise": promise,
             "comparison": compared,
             "proposer_view": told,
@@ -148,9 +154,26 @@ class StrategyGate:
         )
 
 
-def stage_held(stage: Stage) -> bool:
-    """Say whether a stage refused nothing; one that was left out decided nothing either way."""
-    return stage.status in ("pass", "off", "skipped")
+def _checked(base: Tree, proposal: Proposal, policy: Policy, **asked: Any) -> dict[str, Verdict]:
+    """Judge the parts of a pair in their order; one that is refused ends it."""
+    tests, logic = proposal.tests_patch.encode() or None, proposal.logic_patch.encode()
+    verdicts: dict[str, Verdict] = {}
+    if tests:
+        verdicts["tests"] = check(base, tests, "tests", policy, then=logic, **asked)
+        if verdicts["tests"].decision != "pass":
+            return verdicts
+    verdicts["logic"] = check(base, logic, "logic", policy, after=tests, **asked)
+    return verdicts
+
+
+def _candidate(base: Tree, proposal: Proposal) -> dict[str, bytes]:
+    """Return the tree that a proposal makes; raise `Mistake` for one that the service cannot run.
+
+    The policy of a strategy may allow what its service cannot read.
+    """
+    candidate = result_of(dict(base), proposal)
+    configuration(candidate.get("strategy.toml", b""))
+    return candidate
 
 
 def _told(verdict: Verdict) -> list[str]:

@@ -11,6 +11,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from oomrl.domain.roll import identity
 from oomrl.errors import Mistake
 from oomrl.ports import Context, Reply
 
@@ -56,8 +57,9 @@ class ManualModel:
 
         Whoever answers (`by`) is a proposer, and will not approve what comes of it.
 
-        Raise `Mistake` for an unknown prompt, what is no text, and a second, different answer.
+        Raise `Mistake` for an unknown prompt, what is no text, a name that is none, and a second, different answer.
         """
+        who = identity(by) if by else ""
         if not self.asked(prompt_id):
             raise Mistake(f"Expected the id of a prompt, was {prompt_id!r}: `oomrl prompts` lists them")
         try:
@@ -76,8 +78,8 @@ class ManualModel:
                     return False
                 raise Mistake(f"Expected one reply to prompt {prompt_id}, was answered already: its answer is {place}")
             author.unlink(missing_ok=True)
-            if by:
-                _write(author, re.sub(r"[^\w .@+'-]", " ", by)[:80])
+            if who:
+                _write(author, who)
             _write(place, text)
         return True
 

@@ -206,7 +206,7 @@ class AgentProposer:
             run=self.run,
             diagnostic=diagnostic.id,
             attempt=attempt,
-            author=self._author(diagnostic, attempt),
+            author=self._author(diagnostic, attempt, first),
             base_revision=revision,
             base_tree=self.repository.tree_id(revision),
             at=self.now(),
@@ -258,12 +258,14 @@ class AgentProposer:
             questions.append(Question(prompt, self.models.of[role], context))
         return self.prompting.ask(questions)
 
-    def _author(self, diagnostic: StoredDiagnostic, attempt: int) -> str:
+    def _author(self, diagnostic: StoredDiagnostic, attempt: int, first: int) -> str:
         """Return who proposes: the model, and whoever answered in its place, who may then not approve."""
         with self.store.read() as view:
-            asked = [p for p in view.prompts.all(self.run, diagnostic.id) if p.attempt == attempt]
-        people = sorted({p.model for p in asked if p.role in (Role.TEST_AUTHOR, Role.CODER) and "<" in p.model})
-        return ", ".join(people)[:200] or self.models.name
+            asked = view.prompts.all(self.run, diagnostic.id)
+        candidate, roles = attempt - first, (Role.TEST_AUTHOR, Role.CODER)
+        of = {prompt_id(self.run, diagnostic.id, role, attempt, candidate) for role in roles}
+        people = sorted({p.model for p in asked if p.id in of and "<" in p.model})
+        return ", ".join(people)[:200] or self.models.name  # two people fit whole
 
     def _asked_for(self, diagnostic: StoredDiagnostic, attempt: int) -> tuple[str, ...]:
         """Return what reviewers said of the attempt before this one: reasons for changes, and unsettled remarks."""

@@ -38,7 +38,7 @@ def configuration(data: bytes) -> Configuration:
     """Read strategy.toml. Raises `Mistake` with what is wrong in it."""
     try:
         raw = tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number too long or tables too deep to be read
         raise Mistake(f"strategy.toml: expected TOML, {error}") from error
     table, parameters = raw.get("strategy"), raw.get("parameters", {})
     if not isinstance(table, dict) or not isinstance(parameters, dict):

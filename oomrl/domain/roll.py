@@ -11,6 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from oomrl.domain.people import RIGHTS, Right, User
+from oomrl.errors import Mistake
+
+#: Characters of a name under which somebody acts, so that a proposal's author holds all of it beside a model's name.
+LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,17 @@ def same_person(one: str, other: str) -> bool:
     return bool(parts_of(one) & parts_of(other))
 
 
+def identity(name: str) -> str:
+    """Return a name as it stands in every record, of who answers as of who approves; raise `Mistake` for none."""
+    plain = " ".join(name.split())
+    if not parts_of(plain) or len(plain) > LONGEST_NAME or not plain.isprintable():
+        raise Mistake(f"Expected a name or address of at most {LONGEST_NAME} characters, was {name[:LONGEST_NAME]!r}")
+    return plain
+
+
 def parts_of(identity: str) -> frozenset[str]:
-    """Return the names and addresses of an identity, in one spelling."""
-    addresses = re.findall(r"<([^<>]+)>", identity)
-    names = re.sub(r"<[^<>]*>", "", identity).split(",")
-    return frozenset(_spelt(part) for part in (*names, *addresses) if part.strip())
+    """Return the names and addresses of an identity, in one spelling, however they stand in one another."""
+    return frozenset(spelt for part in re.split(r"[,<>]", identity) if (spelt := _spelt(part)))
 
 
 def _spelt(name: str) -> str:

@@ -123,6 +123,8 @@ def gate(verdict: StoredVerdict | None) -> Gate:
         alive = int(mutation.get("mutants") or 0) - int(mutation.get("killed") or 0)
         if alive > 0:
             warnings.append(f"{alive} of {mutation['mutants']} mutants of the changed code survived the tests")
+    if payload.get("unfit"):
+        findings.append({"code": "unfit", "reason": str(payload["unfit"])})
     order = {"error": 0, "refuse": 1, "pass": 2, "skipped": 3, "off": 4}
     stages.sort(key=lambda stage: order.get(str(stage.get("status")), 1))
     if profile == "S2":

@@ -7,6 +7,7 @@ from threading import Barrier
 import pytest
 
 from oomrl.adapters.manual_model import ManualModel, text_of
+from oomrl.domain.roll import Roll
 from oomrl.errors import Mistake
 from oomrl.ports import Context, Reply
 
@@ -57,6 +58,25 @@ def test_of_two_answers_at_once_one_stands_with_its_own_author(model: ManualMode
             assert sorted(pool.map(answered, ("ann", "ben"))) == [False, True]
         reply = model.answer(name, "coder", PROMPT, CONTEXT)
         assert reply is not None and reply in [Reply(f"what {by} wants", f"manual <{by}>") for by in ("ann", "ben")]
+
+
+@pytest.mark.parametrize(
+    "name", ["Ann <ann@desk.example>", "Smith, Ann", "Ann (desk)", "Ann/desk", "Zoë  Ann", "A" * 80, "a<b<c", "<ann>"]
+)
+def test_whoever_answers_is_known_again_when_they_approve(model: ManualModel, name: str) -> None:
+    model.answer("a", "coder", PROMPT, CONTEXT)
+    assert model.take("a", "a diff", name)
+    reply = model.answer("a", "coder", PROMPT, CONTEXT)
+    assert reply is not None and Roll().one_party(name, f"{reply.model}, manual <ben>")
+    assert not Roll().one_party("cy", reply.model)
+
+
+@pytest.mark.parametrize("name", ["A" * 81, "<>", " , ", "ann\u200b", "a\0b"])
+def test_nobody_answers_under_what_is_no_name(model: ManualModel, name: str) -> None:
+    model.answer("a", "coder", PROMPT, CONTEXT)
+    with pytest.raises(Mistake, match="name or address"):
+        model.take("a", "a diff", name)
+    assert model.waiting() == ["a"]
 
 
 @pytest.mark.parametrize("name", ["", "../a", "a/b", ".a", "a b", "a" * 81, "a.md"])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomrl.domain.people import Role, User, checked_name, looks, scopes_of
-from oomrl.domain.roll import Roll, same_person
+from oomrl.domain.roll import Roll, identity, same_person
 from oomrl.errors import Mistake
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
@@ -46,6 +46,16 @@ def test_the_inviter_the_invited_and_whom_they_invite_are_one_until_somebody_con
     assert roll.party("cy") == roll.party("Bob") == roll.party("ada")
     assert not roll.one_party("Dan", "Ada") and not roll.one_party("Eve", "Ada")
     assert roll.one_party("manual <Cy>", "Ada") and roll.one_party("manual <Dan>", "manual <Eve>, gpt") is not False
+
+
+@given(st.text(max_size=90), st.text(max_size=90))
+def test_a_name_is_known_again_in_an_author_of_several(name: str, other: str) -> None:
+    try:
+        who, second = identity(name), identity(other)
+    except Mistake:
+        return
+    author = f"manual <{second}>, manual <{who}>"
+    assert len(author) <= 200 and identity(who) == who and Roll().one_party(name, author)
 
 
 def test_a_vote_counts_of_an_open_account_that_may_review() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Index, Module, assigned, bound_names, own_scope
+from guardrails.checks.made import judge_made
 from guardrails.checks.protected import normalised
 from guardrails.checks.source import judge_source
 from guardrails.policy import Policy
@@ -103,7 +104,7 @@ class _Tests:
         for node in ast.walk(self.module.tree):
             if isinstance(node, ast.Call):
                 self._call(node)
-        return self.found
+        return self.found + judge_made(self.module, self.trusted, self.index.classes | self.module.classes)
 
     def _derived(self, node: ast.AST, names: set[str]) -> bool:
         """Say whether a value comes from the code under test."""

@@ -196,6 +196,8 @@ class Reaching(Words):
             self.attribute(node, name)
             if self.form == "code" and (name in METHODS or name == "dtype"):
                 self.find("GR216", node, f"{name!r} by its name")
+            if self.form == "test" and name in self.names.mutators:
+                self.find("GR281", node, f"{name!r} by {callee}")
             if callee == "setattr" and name in self.index.methods:
                 self.find("GR208", node, f"a new value for {name!r}")
         if callee == "setattr" and self._kind(node.args[0] if node.args else node) != "local":

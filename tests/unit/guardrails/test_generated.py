@@ -11,6 +11,7 @@ from guardrails.checks.static import judge_static
 from tests.unit.guardrails import small
 
 HEAD = "import math\n\nimport numpy as np\nimport pytest\n\nfrom strategy.signal import change, ratio\n\n\n"
+TOLD = "TOLD = {'a': 1}\n\n\ndef test_a():\n"
 VACUOUS = {
     "assert true": "def test_a():\n    change(1, 2)\n    assert True\n",
     "constant arithmetic": "def test_a():\n    assert 2 + 2 == 4\n",
@@ -68,6 +69,32 @@ VACUOUS = {
     "state between tests": "SEEN = []\n\n\ndef test_a():\n    SEEN.append(1)\n    assert change(1, 2) == 1\n",
     "no tests": "def helper():\n    assert change(1, 2) == 1\n",
     "equal to everything": "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef test_a():\n    assert change(1, 2) == Any()\n",
+    # What others see as well, by another name for it.
+    "class by a local name": "from samples import Shown\n\n\ndef test_a():\n    shown = Shown\n    shown.first = 3\n    assert change(1, 2) == 1\n",
+    "constant by a local name": f"{TOLD}    given = TOLD\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
+    "item deleted": f"{TOLD}    given = TOLD\n    del given['a']\n    assert change(1, 2) == 1\n",
+    "method of it": f"{TOLD}    given = TOLD\n    given.update(a=3)\n    assert change(1, 2) == 1\n",
+    "method as a value": f"{TOLD}    given = TOLD\n    put = given.update\n    put(a=3)\n    assert change(1, 2) == 1\n",
+    "method of the type": f"{TOLD}    given = TOLD\n    dict.update(given, a=3)\n    assert change(1, 2) == 1\n",
+    "method by getattr": f"{TOLD}    given = TOLD\n    getattr(given, 'update')(a=3)\n    assert change(1, 2) == 1\n",
+    "in place": f"{TOLD}    given = TOLD\n    given |= {{'a': 3}}\n    assert change(1, 2) == 1\n",
+    "one of two": f"{TOLD}    given = {{}}\n    given = TOLD\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
+    "conditional value": f"{TOLD}    given = TOLD if change(1, 2) else {{}}\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
+    "pair": f"{TOLD}    given, other = TOLD, 1\n    given['a'] = 3\n    assert change(1, 2) == other\n",
+    "loop": f"{TOLD}    for given in [TOLD]:\n        given['a'] = 3\n    assert change(1, 2) == 1\n",
+    "comprehension": f"{TOLD}    [given.update(a=3) for given in [TOLD]]\n    assert change(1, 2) == 1\n",
+    "comprehension of the module": "TOLD = {'a': 1}\nDONE = [given.update(a=3) for given in [TOLD]]\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
+    "walrus": f"{TOLD}    (given := TOLD)['a'] = 3\n    assert change(1, 2) == 1\n",
+    "pattern": f"{TOLD}    match TOLD:\n        case given:\n            given['a'] = 3\n    assert change(1, 2) == 1\n",
+    "argument": f"def put(given):\n    given['a'] = 3\n\n\n{TOLD}    put(TOLD)\n    assert change(1, 2) == 1\n",
+    "what a helper gives": f"def same(given):\n    return given\n\n\n{TOLD}    given = same(TOLD)\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
+    "helper of the module's own": "TOLD = {'a': 1}\n\n\ndef told():\n    return TOLD\n\n\ndef test_a():\n    given = told()\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
+    "getattr in a loop": f"{TOLD}    for name in ('update',):\n        getattr(TOLD, name)(a=3)\n    assert change(1, 2) == 1\n",
+    "within its own": f"{TOLD}    box = [TOLD]\n    box[0]['a'] = 3\n    assert change(1, 2) == 1\n",
+    "put within its own": f"{TOLD}    box = []\n    other = box\n    other.append(TOLD)\n    box[0]['a'] = 3\n    assert change(1, 2) == 1\n",
+    "taken out of its own": f"{TOLD}    [TOLD].pop()['a'] = 3\n    assert change(1, 2) == 1\n",
+    "own name of a maker": f"{TOLD}    dict = change\n    given = dict(TOLD, 0)\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
+    "parametrised": "TOLD = {'a': 1}\n\n\n@pytest.mark.parametrize('given', [TOLD])\ndef test_a(given):\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
 }
 SOUND = {
     "value": "def test_a():\n    assert change(1, 2) == 1\n",
@@ -90,6 +117,15 @@ SOUND = {
     "type": "def test_a():\n    assert type(change(1.0, 2.0)) is float\n    assert change(1, 2) == 1\n",
     "what was handed over": "def test_a():\n    told = [1.0]\n    change(told, told)\n    assert told == [1.0]\n",
     "helpers beside the tests": "from samples import CASES, market\n\n\n@pytest.mark.parametrize('a', sorted(CASES))\ndef test_a(a):\n    for shown in market(a):\n        assert change(shown.first, 3) == 2\n",
+    "copy": f"{TOLD}    given = dict(TOLD)\n    given['a'] = 3\n    assert change(given['a'], 4) == 1\n",
+    "spread": f"{TOLD}    given = {{**TOLD, 'b': 2}}\n    given.update(a=3)\n    del given['b']\n    assert change(given['a'], 4) == 1\n",
+    "array": "def test_a():\n    close = np.full(3, 20.0)\n    close[1:] *= 2.0\n    close[0] += 1.0\n    assert change(close, close).sum() == 0.0\n",
+    "sum": "def test_a():\n    total = 0.0\n    for at in (1, 2):\n        total += change(at, 3)\n    assert total == 3\n",
+    "session of a market": "from samples import market\n\n\ndef test_a():\n    shown = market(1)\n    shown[0]['close'][1] = 5.0\n    for day, one in enumerate(shown):\n        one['day'] = 1.0 + day\n    assert change(1, 2) == len(shown)\n",
+    "rows": "def test_a():\n    rows = [[1.0, 2.0], [3.0, 4.0]]\n    rows[0][1] = 5.0\n    rows[1].append(6.0)\n    assert change(rows[0][1], 6.0) == 1.0\n",
+    "change that fails": "def test_a():\n    one = change(1, 2)\n    with pytest.raises(AttributeError):\n        one.real = 2\n    assert one == 1\n",
+    "parametrised number": "@pytest.mark.parametrize('at', [0, 1])\ndef test_a(at):\n    cut = change(np.zeros(3), np.ones(at + 1))\n    cut[0] = 4.0\n    assert change(at, 1) == 1 - at\n",
+    "what a helper makes": f"def rows(size):\n    return [[1.0] for _ in range(size)]\n\n\n{TOLD}    made = rows(2)\n    made[1][0] = 5.0\n    assert change(made[1][0], 6.0) == 1.0\n",
     "defect": "def test_defect_of_the_loss():\n    assert change(1, 2) == 1\n",
 }
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from guardrails.acceptance import Worker
 from guardrails.environment import GateEnvironment
-from guardrails.mutation import Mutant
+from guardrails.mutation import Mutant, Place
 from guardrails.policy import Policy
 from guardrails.runs import TestRun
 from guardrails.tree import Tree
@@ -28,8 +28,11 @@ class Bench(Protocol):
         """Run the tests of a tree, all or some, in written or shuffled order."""
         ...
 
-    def unreached(self, tree: Tree, places: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Return the places (path, line; or -line: past that condition's body) where a raise makes no test fail."""
+    def unreached(self, tree: Tree, places: Sequence[Place], arms: Collection[Place] = ()) -> list[Place]:
+        """Return the places (path, line; or -line: past that condition's body) where a raise makes no test fail.
+
+        At `arms` it is tried in each part of an expression that may be left out, too.
+        """
         ...
 
     def mutants(

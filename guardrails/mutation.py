@@ -59,16 +59,25 @@ def _imports(module: ast.Module) -> None:
     module.body.insert(at, ast.ImportFrom("guardrails_switch", [ast.alias("on", SWITCH)], 0))
 
 
-def with_probes(tree: Tree, places: Sequence[tuple[str, int]]) -> Tree:
-    """Return the tree with a sleeping raise before the first statement that begins on each place's line."""
+Place = tuple[str, int]
+
+
+def with_probes(tree: Tree, places: Sequence[Place], arms: Collection[Place] = ()) -> tuple[Tree, list[Place]]:
+    """Return the tree with sleeping raises, and the place of each by its number.
+
+    One stands before the first statement that begins on each place's line; those at `arms` also in each part of an
+    expression there that may be left out: the sides of a conditional expression, what follows `and`, `or` and the
+    first comparison of a chain, and what a comprehension or lambda computes.
+    """
     changed: dict[str, bytes | None] = {}
+    planted = list(places)
     for path in sorted({path for path, _ in places}):
         module = ast.parse(tree[path])
         numbers = {line: number for number, (other, line) in enumerate(places) if other == path}
-        _Probes(numbers).visit(module)
+        _Probes(numbers, path, {line for other, line in arms if other == path}, planted).visit(module)
         _imports(module)
         changed[path] = ast.unparse(ast.fix_missing_locations(module)).encode()
-    return tree.replace(changed)
+    return tree.replace(changed), planted
 
 
 def inside_functions(tree: Tree, path: str) -> set[int]:
@@ -87,9 +96,63 @@ def _raise(number: int) -> ast.stmt:
     return ast.If(_on(number), [ast.Raise(failed, None)], [])
 
 
+class _Arms(ast.NodeTransformer):
+    """Plant a raise in each part of an expression that may be left out; `planted` grows by its place."""
+
+    def __init__(self, place: Place, planted: list[Place]) -> None:
+        self.place, self.planted = place, planted
+
+    def _arm(self, node: ast.expr) -> ast.expr:
+        self.planted.append(self.place)
+        failed = ast.parse("(_ for _ in ()).throw(AssertionError)", mode="eval").body  # `raise` as an expression
+        return ast.IfExp(_on(len(self.planted) - 1), failed, node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        node.body, node.orelse = self._arm(node.body), self._arm(node.orelse)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        node.values[1:] = map(self._arm, node.values[1:])
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        node.comparators[1:] = map(self._arm, node.comparators[1:])
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        self.generic_visit(node)
+        node.body = self._arm(node.body)
+        return node
+
+    def _each(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> ast.expr:
+        self.generic_visit(node)
+        node.elt = self._arm(node.elt)
+        return node
+
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = _each
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        self.generic_visit(node)
+        node.value = self._arm(node.value)
+        return node
+
+    def plant(self, statement: ast.stmt) -> None:
+        """Plant in a statement's own expressions, not in the statements inside it."""
+        cases = statement.cases if isinstance(statement, ast.Match) else []
+        for owner in (statement, *getattr(statement, "items", ()), *cases):
+            for name, value in ast.iter_fields(owner):
+                if isinstance(value, ast.expr) and name not in ("annotation", "returns"):
+                    setattr(owner, name, self.visit(value))
+                elif isinstance(value, list) and value and isinstance(value[0], ast.expr):
+                    setattr(owner, name, [self.visit(part) for part in value])
+
+
 class _Probes(ast.NodeTransformer):
-    def __init__(self, numbers: dict[int, int]) -> None:
-        self.numbers = numbers
+    def __init__(self, numbers: dict[int, int], path: str, arms: set[int], planted: list[Place]) -> None:
+        self.numbers, self.path, self.arms, self.planted = numbers, path, arms, planted
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
@@ -104,6 +167,8 @@ class _Probes(ast.NodeTransformer):
         line = min([statement.lineno, *[d.lineno for d in getattr(statement, "decorator_list", [])]])
         if isinstance(statement, ast.If) and not statement.orelse and -line in self.numbers:
             statement.orelse = [_raise(self.numbers.pop(-line))]
+        if line in self.arms:
+            _Arms((self.path, line), self.planted).plant(statement)
         number = self.numbers.pop(line, None)
         if number is None:
             return [statement]

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from guardrails.acceptance import WorkerFault
 from guardrails.coverage import Reach, covered, missing_tests
 from guardrails.environment import GateEnvironment
-from guardrails.mutation import Mutant, inside_functions, mutants, with_probes
+from guardrails.mutation import Mutant, Place, inside_functions, mutants, with_probes
 from guardrails.policy import Policy
 from guardrails.runs import TestRun
 from guardrails.sandbox import Limits, Sandbox
@@ -79,7 +79,7 @@ class SandboxBench:
             lines[absent] = (frozenset({1}) if tree[absent].strip() else frozenset(), frozenset())
         return TestRun(outcomes, asserted, "", lines, branches)
 
-    def unreached(self, tree: Tree, places: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    def unreached(self, tree: Tree, places: Sequence[Place], arms: Collection[Place] = ()) -> list[Place]:
         """Plant a raise at each place inside a function; return those at which no test then fails.
 
         What runs at import alone is definitions and constants, by the static policy.
@@ -88,8 +88,10 @@ class SandboxBench:
         places = [(path, line) for path, line in places if abs(line) in called[path]]
         if not places:
             return []
-        ends = self.plant(tree, with_probes(tree, places), places, any_failure=True)
-        return [place for place, end in zip(places, ends, strict=True) if end not in ("killed", "crashed")]
+        changed, planted = with_probes(tree, places, set(arms).intersection(places))
+        ends = self.plant(tree, changed, planted, any_failure=True)
+        silent = [place for place, end in zip(planted, ends, strict=True) if end not in ("killed", "crashed")]
+        return list(dict.fromkeys(silent))
 
     def mutants(
         self,

@@ -225,7 +225,7 @@ class Stages:
         rest = sorted(every - must)
         chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "probes"))
         places = sorted(must) + chance.sample(rest, min(len(rest), max(0, self.policy.coverage.probes)))
-        found = judge_probes(self.ready().unreached(self.shown(self.tree()), places))
+        found = judge_probes(self.ready().unreached(self.shown(self.tree()), places, must))
         return found, {"probed": len(places), "changed": len(must)}
 
     def judge_mutants(self) -> Outcome:

@@ -18,7 +18,7 @@ from guardrails.checks.absent import absent_names, with_absent
 from guardrails.checks.index import Module, parse_module
 from guardrails.checks.named import new_numbers
 from guardrails.gate import LAYERS, check
-from guardrails.mutation import Mutant
+from guardrails.mutation import Mutant, Place
 from guardrails.policy import Acceptance
 from guardrails.ro_lock import State
 from guardrails.runs import TestRun
@@ -80,9 +80,9 @@ class FakeBench:
         table = {SIGNAL: (lines, lines - self.uncovered)} if cover else {}
         return TestRun(outcomes, frozenset(asserted), self.fault if repaired else "", table)
 
-    def unreached(self, tree: Tree, places: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    def unreached(self, tree: Tree, places: Sequence[Place], arms: Collection[Place] = ()) -> list[Place]:
         self.seen.append("probes")
-        assert (SIGNAL, 8) in places
+        assert (SIGNAL, 8) in places and (SIGNAL, 8) in arms
         return list(self.lies)
 
     def mutants(

@@ -43,7 +43,7 @@ def change(first, last):
 def test_no_name_of_judged_code_wakes_what_is_planted(monkeypatch: pytest.MonkeyPatch) -> None:
     found, tree = planted(SHADOWED)
     assert found and ran(tree, monkeypatch, lambda k: False)["change"](1.0, 3.0) == 2.0
-    tree = with_probes(Tree({PATH: SHADOWED.encode()}), [(PATH, 5)] * 3)
+    tree, _ = with_probes(Tree({PATH: SHADOWED.encode()}), [(PATH, 5)])
     assert ran(tree, monkeypatch, lambda k: False)["change"](1.0, 3.0) == 2.0
 
 
@@ -66,3 +66,44 @@ def test_no_name_of_judged_code_wakes_what_is_planted(monkeypatch: pytest.Monkey
 def test_a_name_of_the_judge_is_refused(text: str) -> None:
     result = small.tree().replace({PATH: text.encode()})
     assert "GR280" in {item.code for item in judge_static(small.tree(), result, [PATH], "logic", small.policy())}
+
+
+ARMS = {
+    "x if y > 0 else -x": 2,
+    "y > 0 and -x or x": 2,
+    "0 < x < y": 1,
+    "[-a for a in (x, y) if a > 9]": 1,
+    "{a: -a for a in (x, y)}": 1,
+    "(lambda a: -a)(x)": 1,
+    "float(f'{-x if y > 0 else x}')": 2,
+    "max(x, y) + 1": 0,
+}
+
+
+@pytest.mark.parametrize("expression", ARMS)
+def test_each_side_of_an_expression_can_be_made_to_fail(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Tree({PATH: f"def change(x, y):\n    z = {expression}\n    return z\n".encode()})
+    tree, places = with_probes(source, [(PATH, 2)], [(PATH, 2)])
+    assert places == [(PATH, 2)] * (1 + ARMS[expression])
+    arguments = [(x, y) for x in (-1.0, 1.0, 11.0, 0.0) for y in (-1.0, 2.0)]
+    for k in range(1, len(places)):
+        change = ran(tree, monkeypatch, lambda asked, k=k: asked == k)["change"]
+        reached = {pair: _raises(change, pair) for pair in arguments}
+        assert any(reached.values())
+    plain, asleep = (ran(one, monkeypatch, lambda k: False)["change"] for one in (source, tree))
+    assert [plain(*pair) for pair in arguments] == [asleep(*pair) for pair in arguments]
+
+
+def _raises(change: Callable[..., Any], pair: tuple[float, float]) -> bool:
+    try:
+        change(*pair)
+    except AssertionError:
+        return True
+    return False
+
+
+def test_a_side_that_is_left_out_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Tree({PATH: b"def change(x, cash):\n    return -x if cash > 0.0 else x\n"})
+    tree, _ = with_probes(source, [(PATH, 2)], [(PATH, 2)])
+    failed = [_raises(ran(tree, monkeypatch, lambda asked, k=k: asked == k)["change"], (1.0, 0.0)) for k in range(3)]
+    assert failed == [True, False, True]

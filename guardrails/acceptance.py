@@ -17,9 +17,13 @@ from typing import Any, Protocol
 from guardrails.markets import COLUMNS, Account, Bars, market
 from guardrails.policy import Policy
 from guardrails.tree import Tree
+from guardrails.trends import Trend, trend_worlds
 
-PROPERTIES = ("contract", "activity", "prefix", "restart", "rename", "weeks", "scale")
+PROPERTIES = ("contract", "activity", "prefix", "restart", "rename", "weeks", "scale", "cash")
 Told = Mapping[str, Any]
+#: Years that markets are moved to, and the span whose every week is decided in.
+ERAS = (1976, 1994, 2002, 2007, 2010, 2012, 2017, 2041)
+LIVE = (date(2020, 1, 6), date(2034, 12, 31))
 
 
 class WorkerFault(Exception):
@@ -93,15 +97,19 @@ def failing_cases(cases: Sequence[Case], start: Callable[[], AbstractContextMana
     return failing
 
 
-def failing_scenarios(baseline: Tree, params: Mapping[str, Any], start: Start) -> tuple[int, list[str]]:
+def failing_scenarios(baseline: Tree, params: Mapping[str, Any], start: Start, seed: int) -> tuple[int, list[str]]:
     """Return how many scenarios there are, and the paths of those that whole decisions do not meet.
 
-    A scenario is a JSON file with `sessions`, `portfolio` and `expect`; its `params` are laid over the given ones.
+    A scenario is a JSON file with `sessions`, `portfolio` and `expect`, or with `trend`, whose markets come from the
+    hidden seed; its `params` are laid over the given ones.
     """
     count, failing = 0, []
     for path, data in baseline.items():
         content = json.loads(data) if path.endswith(".json") and "/references/" not in path else None
-        if isinstance(content, dict) and "sessions" in content:
+        if isinstance(content, dict) and "trend" in content:
+            count += 1
+            failing += [] if _rises(content, {**params, **content.get("params", {})}, start, seed) else [path]
+        elif isinstance(content, dict) and "sessions" in content:
             count += 1
             try:
                 with start({**params, **content.get("params", {})}) as worker:
@@ -126,6 +134,23 @@ def _asked(worker: Worker, scenario: Mapping[str, Any]) -> dict[str, Any]:
         worker.session(day, names, columns)
         day += timedelta(days=3 if day.weekday() == 4 else 1)
     return worker.decide({"date": day.isoformat(), **scenario["portfolio"]})
+
+
+def _rises(scenario: Mapping[str, Any], params: Mapping[str, Any], start: Start, seed: int) -> bool:
+    """Say whether all decisions in markets that trend are sound, and hold what rises."""
+    trend = Trend.read(scenario["trend"])
+    for world in trend_worlds(trend, seed):
+        days = [at for at in range(trend.warmup, len(world.bars)) if _due(world.bars, at)]
+        try:
+            made = _follow(start, params, world.bars, days, world.capital, world.follow)
+        except WorkerFault:
+            return False
+        answers = [answer for _, _, answer in made]
+        if any(contract(answer) for answer in answers) or not weights(answers[0]):
+            return False
+        if any(a["action"] == "target" and world.wrong(weights(a), trend.lead, trend.drift) for a in answers):
+            return False
+    return True
 
 
 def _meets(answer: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
@@ -179,12 +204,27 @@ class World:
     names: Mapping[str, str] = field(default_factory=dict)
     shift: timedelta = timedelta()
     shares: float = 1.0
+    cash: float | None = None
     only: int | None = None
 
     def tell(self, told: Told) -> Told:
         """Return the base run's portfolio in the terms of this world."""
         held = {self.names.get(name, name): count * self.shares for name, count in told["shares"].items()}
-        return {**told, "shares": held, "date": (date.fromisoformat(told["date"]) + self.shift).isoformat()}
+        cash = told["cash"] if self.cash is None else self.cash
+        day = date.fromisoformat(told["date"]) + self.shift
+        return {**told, "shares": held, "cash": cash, "date": day.isoformat()}
+
+    def same(self, answer: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+        """Say whether an answer is the base run's: action, weights, and orders where prices are the same."""
+        back = {new: old for old, new in self.names.items()}
+        ours = {back.get(name, name): weight for name, weight in weights(answer).items()}
+        if answer.get("action") != expected.get("action") or not _same_weights(ours, weights(expected)):
+            return False
+        plans = {back.get(name, name): plan for name, plan in (answer.get("plan") or {}).items()}
+        if self.shares != 1.0:
+            return plans.keys() == (expected.get("plan") or {}).keys()
+        told = bool(self.names) or answer.get("reasons") == expected.get("reasons")
+        return told and close(plans, expected.get("plan") or {}, 1e-6, 1e-7)
 
 
 def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Start, seed: int) -> dict[str, str]:
@@ -204,8 +244,13 @@ def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Sta
         failed["activity"] = "Expected a position in some decision, was none."
     late = chance.choice(base[len(base) // 2 :])[0]
     names = _renaming(bars, chance)
-    # To each era, because a rule about dates shows only where a market lies on its other side.
-    eras = [date(year, chance.randrange(1, 13), 1) for year in (1976, 1994, 2002, 2007, 2012, 2017, 2022, 2027, 2041)]
+    # To each era, because a rule about dates shows only where a market lies on its other side; and over the years in
+    # which what is judged today will trade, decision after decision without a gap.
+    eras = [date(year, chance.randrange(1, 13), 1) for year in ERAS]
+    span = timedelta(weeks=max(1, (bars[-1].day - bars[base[0][0]].day).days // 7))
+    eras += [
+        LIVE[0] + at * span - (bars[base[0][0]].day - bars[0].day) for at in range((LIVE[1] - LIVE[0]) // span + 1)
+    ]
     shifts = [timedelta(weeks=(era - bars[0].day).days // 7) for era in eras]
     factor = 2.0 ** chance.choice((-3, -2, 2, 3))
     priced = {key.removeprefix("parameters.") for key, bound in policy.bounds.items() if bound.price}
@@ -214,6 +259,7 @@ def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Sta
         "prefix": World(params, bars[: late + 1]),
         "restart": World(params, bars[: late + 1], only=late),
         "rename": World(params, [item.renamed(names) for item in bars], names=names),
+        "cash": World(params, bars, cash=0.0),
         "scale": World(dear, [item.scaled(factor) for item in bars], shares=1.0 / factor),
     }
     for at, shift in enumerate(shifts):
@@ -249,7 +295,12 @@ def _due(bars: Sequence[Bars], at: int) -> bool:
 
 
 def _follow(
-    start: Start, params: Mapping[str, Any], bars: Sequence[Bars], days: Sequence[int], cash: float
+    start: Start,
+    params: Mapping[str, Any],
+    bars: Sequence[Bars],
+    days: Sequence[int],
+    cash: float,
+    trade: Callable[[Account, Mapping[str, float]], None] = Account.follow,
 ) -> list[Decided]:
     account, made, due = Account(cash), list[Decided](), set(days)
     with start(params) as worker:
@@ -266,23 +317,19 @@ def _follow(
                 answer = worker.decide(told)
                 made.append((at, told, answer))
                 if answer.get("action") == "target":
-                    account.follow(weights(answer))
+                    trade(account, weights(answer))
     return made
 
 
 def _differences(start: Start, world: World, base: Sequence[Decided]) -> Iterator[str]:
     """Show a world, tell the mapped portfolios, and compare the answers with those of the base run."""
     due = {at: (told, answer) for at, told, answer in base if world.only in (None, at)}
-    back = {new: old for old, new in world.names.items()}
     with start(world.params) as worker:
         for at, session in enumerate(world.bars):
             worker.session(session.day, session.symbols, session.columns)
             if at in due:
                 told, expected = due[at]
-                answer = worker.decide(world.tell(told))
-                mapped = {back.get(name, name): weight for name, weight in weights(answer).items()}
-                same = answer.get("action") == expected.get("action")
-                if not same or not _same_weights(mapped, weights(expected)):
+                if not world.same(worker.decide(world.tell(told)), expected):
                     yield f"Expected the same decision on day {at}, was another."
 
 

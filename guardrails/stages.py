@@ -196,7 +196,12 @@ class Stages:
         cases = read_cases(baseline, folder)
         failing = failing_cases(cases, lambda: bench.worker(self.tree(), {}))
         own = parameters_of(read_parameters(self.tree().get(self.policy.layout.parameters, b"")) or {})
-        scenarios, missed = failing_scenarios(baseline, own, lambda params: bench.worker(self.tree(), params))
+        scenarios, missed = failing_scenarios(
+            baseline,
+            own,
+            lambda params: bench.worker(self.tree(), params),
+            seed_for(self.secret, self.seed, self.attempt, "scenarios"),
+        )
         total, done = len(cases) + scenarios, len(cases) + scenarios - len(failing) - len(missed)
         found = judge_share("GR601", done, total, 1.0, "golden cases and scenarios met")
         return found, {"cases": len(cases), "scenarios": scenarios, "failing": [*failing, *missed]}

@@ -16,6 +16,7 @@ STAGE = re.compile(
     r"(is_|on_)?(paper|live|sandbox(ed)?|backtest(ing)?|simulat(ed|ion|or)|under_test|mock(ed)?)", re.IGNORECASE
 )
 TICKER = re.compile(r"[A-Z]{1,5}([./-][A-Z]{1,2})?")
+TICKERS = re.compile(r"[A-Z]{1,5}([\s,;|/:]+[A-Z]{1,5})+")
 ACCOUNT = re.compile(r"PA[0-9A-Z]{8,12}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-.*", re.ASCII)
 CALENDAR = re.compile(r"(?<!\d)(19|20)\d{2}([-/.]\d{1,2}([-/.]\d{1,2})?|[01]\d[0-3]\d)(?!\d)")
 YEAR = re.compile(r"\s*(1[89]|20|21)\d{2}\s*|(19|20)\d?")
@@ -50,6 +51,8 @@ class Words(Scopes):
         if self.form == "code":
             if HARNESS.search(value):
                 self.find("GR231", node, f"{value[:40]!r}")
+            if TICKERS.fullmatch(value.strip()) and not self.names.plain_words.issuperset(re.findall("[A-Z]+", value)):
+                self.find("GR233", node, f"{value[:40]!r}")
             if ACCOUNT.fullmatch(value):
                 self.find("GR231", node, "a string of that form")
         if self.form == "code" and (CALENDAR.search(value) or YEAR.fullmatch(value)):

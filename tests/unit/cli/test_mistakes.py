@@ -16,6 +16,7 @@ from oomrl.cli.main import COMMANDS, main
 from oomrl.cli.options import Given
 from oomrl.cli.page import beside
 from oomrl.settings import load
+from tests import databases
 from tests.states import made_up
 
 Said = Callable[..., tuple[int, str]]
@@ -40,6 +41,16 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         return ended.value.code, shown[-1] if shown else ""
 
     return run
+
+
+@pytest.fixture
+def closed(said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a state directory that nobody has open, and say to commands where its store is."""
+    state = tmp_path / "state"
+    made_up(state).store.close()
+    for name, value in databases.environment(state).items():
+        monkeypatch.setenv(name, value)
+    return state
 
 
 def line(said: tuple[int, str]) -> str:
@@ -147,20 +158,18 @@ def test_what_is_no_backup_is_told_in_one_line(content: bytes, said: Said, capsy
     assert "Expected a backup at ." in line(said("restore", ".", "--check"))
 
 
-def test_an_audit_key_that_is_somebody_elses_is_told_with_the_way_out(said: Said, tmp_path: Path) -> None:
-    made_up(tmp_path / "state").store.close()
-    (tmp_path / "state" / "keys" / "audit.key").chmod(0o444)
+def test_an_audit_key_that_is_somebody_elses_is_told_with_the_way_out(said: Said, closed: Path) -> None:
+    (closed / "keys" / "audit.key").chmod(0o444)
     for words in (("audit", "verify"), ("audit", "head"), ("audit", "export"), ("people", "list")):
-        told = line(said(*words, "--state", str(tmp_path / "state")))
+        told = line(said(*words, "--state", str(closed)))
         assert "chmod 600" in told and "service's user" in told
 
 
-def test_the_end_of_a_damaged_chain_is_refused(said: Said, tmp_path: Path) -> None:
-    made_up(tmp_path / "state").store.close()
-    with (tmp_path / "state" / "audit.jsonl").open("a") as chain:
+def test_the_end_of_a_damaged_chain_is_refused(said: Said, closed: Path) -> None:
+    with (closed / "audit.jsonl").open("a") as chain:
         chain.write('{"half')
     for words in (("verify",), ("head",), ("export",)):
-        code, told = said("audit", *words, "--state", str(tmp_path / "state"))
+        code, told = said("audit", *words, "--state", str(closed))
         assert code == 1 and told.startswith("Refused: ") and "torn" in told
 
 

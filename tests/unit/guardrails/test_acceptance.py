@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,11 +18,13 @@ from guardrails.acceptance import (
     close,
     failing_cases,
     failing_properties,
+    failing_scenarios,
     read_cases,
 )
 from guardrails.markets import market
 from guardrails.policy import Acceptance, Bound
 from guardrails.tree import Tree
+from guardrails.trends import Trend, trend_worlds
 from tests.unit.guardrails import small
 
 POLICY = replace(
@@ -105,6 +108,44 @@ class Random(Momentum):
         }
 
 
+class ByCash(Momentum):
+    """Hold what fell, once there is money in the account: tests tell a cash of 0."""
+
+    def rising(self) -> list[str]:
+        window, rise = self.params["window"], -1.0 if self.told["cash"] else 1.0
+        able = {n: r for n, r in self.history.items() if len(r) > window and r[-1] >= self.params["min_price"]}
+        return sorted(able, key=lambda n: (-rise * able[n][-1] / able[n][-window], n))[: max(1, len(able) // 3)]
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        self.told = portfolio
+        return super().decide(portfolio)
+
+
+class PlansByCash(Momentum):
+    """Say how to trade only while tests look."""
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        plan = {} if portfolio["cash"] else {name: {"sessions": 3.0} for name in answer["weights"]}
+        return {**answer, "plan": plan}
+
+
+class ReasonsByCash(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        return {**answer, "reasons": dict.fromkeys(answer["weights"], "keep" if portfolio["cash"] else "buy")}
+
+
+class InOneMonth(Momentum):
+    """Hold nothing in one month of the years to come."""
+
+    month = (2026, 3)
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        return {**answer, "weights": {}} if (self.day.year, self.day.month) == self.month else answer
+
+
 def failing(kind: type[Momentum], seed: int = 3, policy: Any = POLICY) -> set[str]:
     @contextmanager
     def start(params: Mapping[str, Any]) -> Iterator[Momentum]:
@@ -126,11 +167,86 @@ def test_an_honest_strategy_holds_every_property(seed: int) -> None:
         (ByPrice, "scale"),
         (Counting, "restart"),
         (Cash, "activity"),
+        (ByCash, "cash"),
+        (PlansByCash, "cash"),
+        (ReasonsByCash, "cash"),
         (Levered, "contract"),
     ],
 )
 def test_a_cheat_fails_its_property(kind: type[Momentum], name: str) -> None:
     assert any(name in failing(kind, seed) for seed in range(4))
+
+
+@pytest.mark.parametrize("month", [(2020, 6), (2026, 3), (2030, 12), (2034, 10)])
+def test_no_month_of_the_years_to_come_goes_undecided(month: tuple[int, int]) -> None:
+    kind = type("Then", (InOneMonth,), {"month": month})
+    assert all("weeks" in failing(kind, seed) for seed in range(3))
+
+
+TREND = {
+    "params": {"window": 20, "min_price": 1.0},
+    "trend": {
+        "sessions": [60, 200], "symbols": [6, 90], "years": [2000, 2035], "drift": 0.006, "noise": 0.006, "worlds": 5,
+        "warmup": 30, "lead": 0.2,
+    },
+}  # fmt: skip
+
+
+class ManyNames(Momentum):
+    """Turn round once there are more names than hidden properties show."""
+
+    def rising(self) -> list[str]:
+        names = super().rising()
+        return names if len(self.history) < 80 else sorted(set(self.history) - set(names))[: len(names)]
+
+
+class Never(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        return {"action": "hold", "reason": "waits"}
+
+
+class Raising(Momentum):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        raise WorkerFault("ValueError: no")
+
+
+class Falling(Momentum):
+    """Hold what fell, always: no comparison of decisions sees it."""
+
+    def rising(self) -> list[str]:
+        return sorted(
+            self.history, key=lambda name: self.history[name][-1] / self.history[name][-self.params["window"]]
+        )[:2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "holds"),
+    [(Momentum, True), (Falling, False), (ManyNames, False), (Never, False), (Raising, False), (Levered, False)],
+)
+def test_in_markets_that_trend_what_rises_is_held(kind: type[Momentum], holds: bool) -> None:
+    @contextmanager
+    def start(params: Mapping[str, Any]) -> Iterator[Momentum]:
+        yield kind(params)
+
+    baseline = Tree({"baseline/scenarios/rises.json": json.dumps(TREND).encode()})
+    for seed in range(4):
+        count, missed = failing_scenarios(baseline, PARAMETERS, start, seed)
+        assert count == 1 and (missed == []) is holds
+
+
+def test_trending_markets_repeat_and_are_of_all_sizes() -> None:
+    trend = Trend.read(TREND["trend"])
+    one, two = trend_worlds(trend, 5), trend_worlds(trend, 5)
+    assert [world.bars for world in one] == [world.bars for world in two]
+    assert (len(one[0].bars), len(one[0].drifts)) == (200, 6) and (len(one[1].bars), len(one[1].drifts)) == (60, 90)
+    worlds = [world for seed in range(6) for world in trend_worlds(trend, seed)]
+    assert {world.whole_shares for world in worlds} == {True, False}
+    cents = [all(round(price, 2) == price for price in world.bars[-1].columns["close"]) for world in worlds]
+    assert any(cents) and not all(cents)
+    for world in worlds[:6]:
+        for bars in world.bars:
+            rows = zip(*(bars.columns[name] for name in ("low", "open", "close", "high")), strict=True)
+            assert all(low <= min(first, last) and max(first, last) <= high for low, first, last, high in rows)
 
 
 def test_a_property_is_waived_by_name_with_a_reason() -> None:

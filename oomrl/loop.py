@@ -2,7 +2,8 @@
 
 What is stored are facts (marks, decisions, losses, proposals, verdicts, reviews, deployments), each under a key that
 is unique for ever. What is in memory is a fold over those facts: a start folds them again and goes on where they end,
-so that a kill at any instruction loses nothing and repeats nothing. No transaction is held across a call outside.
+so that a kill at any instruction loses nothing and repeats nothing. No transaction is held across a call outside, but
+for the commit of a deployment: nobody acts between it and its record.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 
 from oomrl.domain.account import Account, SessionRecord
 from oomrl.domain.ledger import Kind
@@ -186,7 +188,8 @@ class Loop:
             if review.act is Act.APPROVE:
                 if "deploy" not in self.rules.may:
                     return Waiting("deployment window", proposal.id)
-                self.deploy(proposal, review, verdict, session)
+                if not self.deploy(proposal, review, verdict, session):
+                    return Waiting("review", proposal.id)
                 return self.facts.end_diagnostic(diagnostic, "repaired")
             if review.act is Act.REQUEST_CHANGES:
                 # Who asks for changes wants to see them, whatever the number of attempts.
@@ -229,15 +232,25 @@ class Loop:
         self.facts.save_review(review)
         return review
 
-    def deploy(self, proposal: Proposal, review: Review, verdict: StoredVerdict, session: Session) -> None:
-        """Commit the approved tree, which decides from this close on; approval ends the halt that the loss caused."""
-        revision = self.strategies.deploy(proposal, review, verdict)
-        kind, reason = DeploymentKind.DEPLOY, review.reason
-        self._switch(
-            self.facts.save_deployment(kind, revision, proposal.base_revision, session.day, proposal.id, reason)
-        )
+    def deploy(self, proposal: Proposal, review: Review, verdict: StoredVerdict, session: Session) -> bool:
+        """Commit the approved tree, which decides from this close on; approval ends the halt that the loss caused.
+
+        Return False, with nothing done, where the approval was withdrawn or overtaken meanwhile.
+        """
+
+        def commit() -> str | None:
+            if self.reviewer.review(proposal, verdict, self.revision) != review:
+                return None
+            return self.strategies.deploy(proposal, review, verdict)
+
+        kind, base = DeploymentKind.DEPLOY, proposal.base_revision
+        made = self.facts.save_deployment(kind, commit, base, session.day, proposal.id, review.reason)
+        if made is None:
+            return False
+        self._switch(made)
         if self.judge.halted_by_itself:
             self._resume(resumed_by(review, session.day))
+        return True
 
     def watch(self, session: Session) -> None:
         """Roll back a deployment that its tripwires condemn; a failure of its own no longer halts the one before."""
@@ -246,8 +259,10 @@ class Loop:
         if trip is None:
             return
         undone, reason = self.revision, f"{trip.wire.value}: {trip.evidence}"
-        revision = self.strategies.rollback(undone, reason)
-        made = self.facts.save_deployment(DeploymentKind.ROLLBACK, revision, undone, session.day, "", reason)
+        made = self.facts.save_deployment(
+            DeploymentKind.ROLLBACK, partial(self.strategies.rollback, undone, reason), undone, session.day, "", reason
+        )
+        assert made is not None, "Expected a rollback to commit"
         self._switch(made)
         if self.judge.halted_by_failure:
             self._resume(rolled_back(made))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
@@ -117,8 +117,10 @@ class Facts(Protocol):
         ...
 
     def save_deployment(
-        self, kind: DeploymentKind, revision: str, base: str, day: date, proposal: str, reason: str
-    ) -> Deployment: ...
+        self, kind: DeploymentKind, commit: Callable[[], str | None], base: str, day: date, proposal: str, reason: str
+    ) -> Deployment | None:
+        """Store the deployment of what `commit` returns, which nobody's act comes between; None where that is None."""
+        ...
 
     def save_capital_event(self, event: CapitalEvent) -> None: ...
 

@@ -261,14 +261,18 @@ class StoredFacts:
         return self._watched
 
     def save_deployment(
-        self, kind: DeploymentKind, revision: str, base: str, day: date, proposal: str, reason: str
-    ) -> Deployment:
+        self, kind: DeploymentKind, commit: Callable[[], str | None], base: str, day: date, proposal: str, reason: str
+    ) -> Deployment | None:
         known = [made for made in self._deployments if proposal and made.proposal == proposal]
         if known:
             return known[0]
         sequence = len(self._deployments) + 1
-        deployment = Deployment(self.run, sequence, revision, base, kind, day, self.now(), proposal, reason)
+        # The one call outside that a transaction is held across: no act of a person comes between the two.
         with self.store.begin() as work:
+            revision = commit()
+            if revision is None:
+                return None
+            deployment = Deployment(self.run, sequence, revision, base, kind, day, self.now(), proposal, reason)
             work.deployments.save(deployment)
             if proposal:
                 work.proposals.set_status(self.run, proposal, ProposalStatus.DEPLOYED)

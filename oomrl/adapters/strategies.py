@@ -19,6 +19,7 @@ from oomrl.domain.account import Cadence
 from oomrl.domain.records import Proposal, Review, StoredVerdict, lock_steps
 from oomrl.errors import Halt, Mistake
 from oomrl.ports import StrategyWorker
+from oomrl.review import Bound
 
 #: What a worker may read of a revision: never its tests, never its golden answers.
 WORKER_VIEW = ("src", "strategy.toml")
@@ -102,11 +103,16 @@ class Deployed:
         return self.workers.start(self.repository.checkout(revision, only=WORKER_VIEW))
 
     def deploy(self, proposal: Proposal, review: Review, verdict: StoredVerdict) -> str:
-        """Commit exactly the tree that was judged, locked and approved."""
+        """Commit exactly the tree that was judged, locked and approved; raise `Halt` for any other."""
         from oomrl.adapters.patches import resulting_changes
 
         base = Tree(self.repository.tree(proposal.base_revision))
         changes = resulting_changes(base, proposal)
+        approved = Bound(review.base_tree, review.result_tree, review.verdict)
+        before = self.repository.tree_id(proposal.base_revision)
+        after = self.repository.preview(proposal.base_revision, changes)
+        if changed := approved.differences(Bound(before, after, verdict.digest)):
+            raise Halt(f"{proposal.id} cannot be deployed as it was approved: the {'; '.join(changed)}")
         steps = lock_steps(verdict)
         if steps:
             try:

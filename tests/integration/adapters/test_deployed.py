@@ -29,13 +29,43 @@ def verdict(made: MadeUp, proposal: Proposal, accepted: Tree, passed: bool = Tru
     return replace(stored, payload={**stored.payload, "phases": {"logic": judged}})
 
 
+def approved(made: MadeUp, proposal: Proposal) -> Review:
+    with made.store.read() as view:
+        stored = view.proposals.verdict(RUN, proposal.id)
+    assert stored is not None
+    trees = (proposal.base_tree, proposal.result_tree, stored.digest)
+    return Review("r", proposal.id, RUN, "ann", Act.APPROVE, "fine", *trees, AT)
+
+
+def test_only_what_was_approved_is_committed(tmp_path: Path) -> None:
+    made = made_up(tmp_path / "state")
+    with made.store:
+        made.loss()
+        proposal = made.proposal()
+        strategies = Deployed(made.repository, Workers(None, Path("python3"), 1.0), lambda: AT)
+        review, head = approved(made, proposal), made.repository.head()
+        passed = verdict(made, proposal, Tree(patches.result_of(made.tree, proposal)))
+        for wrong in (
+            {"base_tree": "0" * 64},
+            {"result_tree": proposal.base_tree},
+            {"result_tree": ""},
+            {"verdict": "0" * 64},
+        ):
+            with pytest.raises(Halt, match=f"{proposal.id} cannot be deployed as it was approved"):
+                strategies.deploy(proposal, replace(review, **wrong), passed)
+        with pytest.raises(Halt, match="the resulting tree was"):
+            strategies.deploy(replace(proposal, logic_patch=made.proposal(attempt=2).logic_patch), review, passed)
+        assert made.repository.head() == head
+        assert made.repository.tree_id(strategies.deploy(proposal, review, passed)) == review.result_tree
+
+
 def test_only_the_tree_that_the_lock_accepted_is_committed(tmp_path: Path) -> None:
     made = made_up(tmp_path / "state")
     with made.store:
         made.loss()
         proposal = made.proposal()
         strategies = Deployed(made.repository, Workers(None, Path("python3"), 1.0), lambda: AT)
-        review = Review("r", proposal.id, RUN, "ann", Act.APPROVE, "fine", proposal.base_tree, "t", "v", AT)
+        review = approved(made, proposal)
         accepted = Tree(patches.result_of(made.tree, proposal))
         other = accepted.replace({"src/strategy/sizing.py": b"X = 1\n"})
         head = made.repository.head()

@@ -116,19 +116,39 @@ _WINDOW = re.compile(
 class ReviewSettings(Section):
     """What counts as risk and as execution, how many people must approve it, and when deployments are made.
 
+    Risk is what is held and how much of it; execution is how orders are worked, and what their limits are measured by.
+
     Paths are globs over the strategy repository, parameters `section.key` of strategy.toml. A window reads `mon-thu` or
     `mon-thu 20:30-23:00` in UTC; without any, every session's close will do.
     """
 
-    risk_paths: tuple[str, ...] = ("src/*/sizing.py", "src/*/universe.py", "policy.toml")
+    risk_paths: tuple[str, ...] = (
+        "src/*/decision.py",
+        "src/*/parameters.py",
+        "src/*/returns.py",
+        "src/*/selection.py",
+        "src/*/sizing.py",
+        "src/*/strategy.py",
+        "src/*/universe.py",
+        "src/*/weights.py",
+        "policy.toml",
+    )
     risk_parameters: tuple[str, ...] = (
         "parameters.exposure",
         "parameters.max_weight",
         "parameters.few_names_weight",
         "parameters.max_holdings",
         "parameters.min_holdings",
+        "parameters.hold_fraction",
+        "parameters.keep_fraction",
+        "parameters.volatility_sizing",
+        "parameters.no_trade_band",
+        "parameters.universe_size",
+        "parameters.min_history",
+        "parameters.min_price",
+        "parameters.min_dollar_volume",
     )
-    execution_paths: tuple[str, ...] = ("src/*/liquidity.py", "src/*/strategy.py")
+    execution_paths: tuple[str, ...] = ("src/*/features.py", "src/*/history.py", "src/*/liquidity.py")
     execution_parameters: tuple[str, ...] = (
         "strategy.cadence",
         "parameters.max_participation",

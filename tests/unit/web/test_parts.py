@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from oomrl.web import charts
 from oomrl.web.guard import Rate
 
 DAY = date(2026, 1, 5)
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,24 @@ DAY = date(2026, 1, 5)
 )
 def test_a_parameter_is_told_in_plain_words(parameter: Parameter, words: str) -> None:
     assert parameter.in_words() == words
+
+
+def test_what_writes_weights_plans_limits_or_exposure_takes_two_people() -> None:
+    """What is asked of the shipped strategy is read off its sources, not off the settings."""
+    rules, source = ReviewSettings(), ROOT / "strategy_repo" / "src" / "strategy"
+    weighs = re.compile(r"exposure|max_weight|weights\"|\"plan\"|wanted|max_holdings|max_participation|dollars")
+    weighty = {path.name for path in source.glob("*.py") if weighs.search(path.read_text())}
+    assert {"decision.py", "parameters.py", "sizing.py", "strategy.py"} <= weighty
+    for name in sorted(weighty):
+        assert risk_of([f"src/strategy/{name}"], [], rules).approvals == 2, name
+        for one in re.findall(r"\bparameters\.(\w+)", (source / name).read_text()):
+            if "_window" not in one and name in ("selection.py", "sizing.py", "universe.py", "liquidity.py"):
+                assert risk_of([], [f"parameters.{one}"], rules).approvals == 2, one
+    for path in (ROOT / "oomrl" / "adapters" / "skeleton" / "src").rglob("*.py"):
+        if weighs.search(path.read_text()):
+            assert risk_of([f"src/mine/{path.name}"], [], rules).approvals == 2, path.name
+    for moved in ("parameters.volatility_sizing", "parameters.no_trade_band"):
+        assert risk_of(["strategy.toml"], [moved], rules).name == "risk"
 
 
 def test_the_gravest_class_counts() -> None:

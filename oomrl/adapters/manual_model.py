@@ -59,7 +59,8 @@ class ManualModel:
 
         Raise `Mistake` for an unknown prompt, what is no text, a name that is none, and a second, different answer.
         """
-        who = identity(by) if by else ""
+        # All its parts, within the brackets that stand beside the model's name.
+        who = re.sub(r"\s*[<>]\s*", ",", identity(by)).strip(",") if by else ""
         if not self.asked(prompt_id):
             raise Mistake(f"Expected the id of a prompt, was {prompt_id!r}: `oomrl prompts` lists them")
         try:

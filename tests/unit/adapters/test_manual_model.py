@@ -68,6 +68,7 @@ def test_whoever_answers_is_known_again_when_they_approve(model: ManualModel, na
     assert model.take("a", "a diff", name)
     reply = model.answer("a", "coder", PROMPT, CONTEXT)
     assert reply is not None and Roll().one_party(name, f"{reply.model}, manual <ben>")
+    assert len(reply.model) <= len("manual <>") + 80 and reply.model.count("<") == reply.model.count(">") == 1
     assert not Roll().one_party("cy", reply.model)
 
 

@@ -21,9 +21,9 @@ from guardrails.trends import Trend, trend_worlds
 
 PROPERTIES = ("contract", "activity", "prefix", "restart", "rename", "weeks", "scale", "cash")
 Told = Mapping[str, Any]
-#: Years that markets are moved to, and the span whose every week is decided in.
-ERAS = (1976, 1994, 2002, 2007, 2010, 2012, 2017, 2041)
-LIVE = (date(2020, 1, 6), date(2034, 12, 31))
+#: Years that markets are moved to; from when on, and in how many years, every week is decided in; sessions of a year.
+ERAS = (1976, 1994, 2002, 2007, 2010, 2012, 2017, 2022, 2041)
+LIVE, LIVE_YEARS, YEAR = date(2024, 1, 1), 10, 272
 
 
 class WorkerFault(Exception):
@@ -244,13 +244,8 @@ def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Sta
         failed["activity"] = "Expected a position in some decision, was none."
     late = chance.choice(base[len(base) // 2 :])[0]
     names = _renaming(bars, chance)
-    # To each era, because a rule about dates shows only where a market lies on its other side; and over the years in
-    # which what is judged today will trade, decision after decision without a gap.
+    # To each era, because a rule about dates shows only where a market lies on its other side.
     eras = [date(year, chance.randrange(1, 13), 1) for year in ERAS]
-    span = timedelta(weeks=max(1, (bars[-1].day - bars[base[0][0]].day).days // 7))
-    eras += [
-        LIVE[0] + at * span - (bars[base[0][0]].day - bars[0].day) for at in range((LIVE[1] - LIVE[0]) // span + 1)
-    ]
     shifts = [timedelta(weeks=(era - bars[0].day).days // 7) for era in eras]
     factor = 2.0 ** chance.choice((-3, -2, 2, 3))
     priced = {key.removeprefix("parameters.") for key, bound in policy.bounds.items() if bound.price}
@@ -263,13 +258,26 @@ def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Sta
         "scale": World(dear, [item.scaled(factor) for item in bars], shares=1.0 / factor),
     }
     for at, shift in enumerate(shifts):
-        moved = [Bars(item.day + shift, item.symbols, item.columns) for item in bars]
-        worlds[f"weeks {at}"] = World(params, moved, shift=shift)
+        worlds[f"weeks {at}"] = World(params, [item.moved(shift) for item in bars], shift=shift)
     for label, world in worlds.items():
         name = label.split()[0]
         if name in tried and name not in failed:
             failed |= _first(name, _differences(start, world, base))
+    if "weeks" in tried and "weeks" not in failed:
+        failed |= _first("weeks", _live_weeks(start, policy, parameters, chance.getrandbits(32)))
     return failed
+
+
+def _live_weeks(start: Start, policy: Policy, parameters: Mapping[str, Any], seed: int) -> Iterator[str]:
+    """Move a year of decisions over the years in which what is judged today will trade, without a gap."""
+    rules, params = policy.acceptance, parameters_of(parameters)
+    warmup = int(parameters.get("strategy.warmup", rules.sessions // 2))
+    bars = market(seed, warmup + YEAR, rules.symbols)
+    base = _follow(start, params, bars, _decision_days(bars, parameters), rules.capital)
+    first = bars[base[0][0]].day
+    for at in range(LIVE_YEARS):
+        shift = timedelta(weeks=(LIVE - first).days // 7 + 52 * at)
+        yield from _differences(start, World(params, [item.moved(shift) for item in bars], shift=shift), base)
 
 
 def decisions(policy: Policy, parameters: Mapping[str, Any], start: Start, seed: int) -> list[dict[str, Any]]:

@@ -19,6 +19,10 @@ class Bars:
     symbols: tuple[str, ...]
     columns: Mapping[str, Sequence[float]]
 
+    def moved(self, by: timedelta) -> Bars:
+        """Return the session on another day."""
+        return replace(self, day=self.day + by)
+
     def renamed(self, names: Mapping[str, str]) -> Bars:
         """Return the session under other names."""
         return replace(self, symbols=tuple(names[symbol] for symbol in self.symbols))

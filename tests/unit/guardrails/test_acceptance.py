@@ -177,7 +177,7 @@ def test_a_cheat_fails_its_property(kind: type[Momentum], name: str) -> None:
     assert any(name in failing(kind, seed) for seed in range(4))
 
 
-@pytest.mark.parametrize("month", [(2020, 6), (2026, 3), (2030, 12), (2034, 10)])
+@pytest.mark.parametrize("month", [(2024, 2), (2026, 3), (2030, 12), (2033, 10)])
 def test_no_month_of_the_years_to_come_goes_undecided(month: tuple[int, int]) -> None:
     kind = type("Then", (InOneMonth,), {"month": month})
     assert all("weeks" in failing(kind, seed) for seed in range(3))

@@ -26,6 +26,8 @@ OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {
 }  # fmt: skip
 #: Kinds of mutants that change a number which stands in the source.
 NUMBERS = ("off by one", "constant", "named constant")
+#: Constants of math and numpy: numbers by name.
+KNOWN = frozenset({"e", "euler_gamma", "pi", "tau"})
 CLAMPS = ("min", "max", "minimum", "maximum", "clip", "fmin", "fmax")
 
 
@@ -219,7 +221,7 @@ def named_numbers(tree: Tree, path: str) -> tuple[set[str], set[str]]:
 
     Attributes are the constants of all modules and classes, reached as module.NAME or self.name.
     """
-    own, attributes = set[str](), set[str]()
+    own, attributes = set[str](), set(KNOWN)
     for other, data in tree.items():
         if other.endswith(".py"):
             nodes = list(ast.walk(ast.parse(data)))
@@ -341,6 +343,9 @@ class _Mutator(ast.NodeTransformer):
         before, kept = ast.unparse(node), copy.deepcopy(node)
         visited = self._expr(self.generic_visit(node))
         name = kept.func.attr if isinstance(kept.func, ast.Attribute) else getattr(kept.func, "id", "")
+        asked = kept.args[1] if name == "getattr" and len(kept.args) > 1 else None
+        if isinstance(asked, ast.Constant) and asked.value in self.attributes:
+            return self._named(kept, visited)
         if name in CLAMPS and kept.args and not isinstance(kept.args[0], ast.Starred):
             return self._choice(kept, "dropped clamp", before, kept.args[0], visited)
         return visited
@@ -356,15 +361,23 @@ class _Mutator(ast.NodeTransformer):
         return self._named(node) if node.id in self.names else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        return self._named(node) if node.attr in self.attributes and isinstance(node.value, ast.Name) else node
+        kept = copy.deepcopy(node)
+        node.value = self._expr(self.visit(node.value))
+        return self._named(kept, node) if kept.attr in self.attributes else node
 
-    def _named(self, node: ast.Name | ast.Attribute) -> ast.expr:
+    def _named(self, node: ast.Name | ast.Attribute | ast.Call, visited: ast.expr | None = None) -> ast.expr:
         """Change a constant of the package where it is used."""
-        if not isinstance(node.ctx, ast.Load):
-            return node
+        if not isinstance(node, ast.Call) and not isinstance(node.ctx, ast.Load):
+            return visited or node
         other = ast.BinOp(copy.deepcopy(node), ast.Mult(), ast.Constant(1.5))
         more = ast.BinOp(other, ast.Add(), ast.Constant(1))
-        return self._choice(node, "named constant", ast.unparse(node), more, node)
+        return self._choice(node, "named constant", ast.unparse(node), more, visited or node)
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        """Leave the pattern, in which there is no room for a switch; each case has a body of its own to be reached."""
+        node.guard = self._expr(self.visit(node.guard)) if node.guard else None
+        node.body = [self._statement(part) for part in node.body]
+        return node
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
         return node  # defaults are evaluated once, at definition, when no switch is on yet

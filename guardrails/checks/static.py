@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from guardrails.checks.codes import finding
+from guardrails.checks.disguised import judge_disguised
 from guardrails.checks.generated import judge_tests
 from guardrails.checks.index import Module, build_index, module_name, parse_module
 from guardrails.checks.planted import judge_names
@@ -43,12 +44,12 @@ def judge_static(
             findings.append(module)
             continue
         findings += judge_names(module)
+        before = parse_module(path, base[path], policy.limits) if path in base else None
+        standing = before if isinstance(before, Module) else None
         if phase == "tests":
-            before = parse_module(path, base[path], policy.limits) if path in base else None
-            standing = before if isinstance(before, Module) else None
             findings += judge_tests(module, result[path], standing, known, policy)
         else:
-            findings += judge_source(module, result[path], index, policy)
+            findings += judge_source(module, result[path], index, policy) + judge_disguised(module, standing)
     if "static" in layers and phase == "logic":
         findings += judge_recalled(base, result, policy)
     if "protected" in layers:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guardrails.checks.static import judge_static
-from guardrails.mutation import Mutant, mutants, with_probes
+from guardrails.mutation import NUMBERS, Mutant, mutants, with_probes
 from guardrails.tree import Tree
 from tests.unit.guardrails import small
 
@@ -107,3 +107,76 @@ def test_a_side_that_is_left_out_does_not_fail(monkeypatch: pytest.MonkeyPatch) 
     tree, _ = with_probes(source, [(PATH, 2)], [(PATH, 2)])
     failed = [_raises(ran(tree, monkeypatch, lambda asked, k=k: asked == k)["change"], (1.0, 0.0)) for k in range(3)]
     assert failed == [True, False, True]
+
+
+PATTERN = """def change(x):
+    match x:
+        case 0:
+            return 3
+        case 1 if x < 2:
+            return 4
+        case _:
+            return 5
+"""
+
+
+def test_a_pattern_stays_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, tree = planted(PATTERN)
+    assert {mutant.before for mutant in found} == {"3", "4", "5", "2", "x < 2"}
+    change = ran(tree, monkeypatch, lambda k: False)["change"]
+    assert [change(x) for x in (0, 1, 2)] == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "Limits().names",
+        "math.exp(math.tau)",
+        "getattr(Limits(), 'names')",
+        "(x // 301).real",
+        "pi",
+        "max(x, math.e).real",
+    ],
+)
+def test_a_number_by_any_name_is_moved(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "import math\nfrom math import pi\n\n\nclass Limits:\n    names = 301\n\n\n"
+    text = f"{head}def change(x):\n    return {expression}\n"
+    found, tree = planted(text)
+    numbers = [k for k, mutant in enumerate(found) if mutant.kind in NUMBERS]
+    plain = ran(tree, monkeypatch, lambda k: False)["change"](602)
+    assert numbers
+    for k in numbers:
+        moved = ran(tree, monkeypatch, lambda asked, k=k: asked == k)["change"]
+        assert moved(602) != plain or moved(1) != ran(tree, monkeypatch, lambda k: False)["change"](1)
+
+
+DISGUISED = [
+    "x > int('301')", "x > 301j.imag", "x > int(f'{300 + x}')", "x > True + True", "x > -True", "x > sum((True, True))",
+    "x > len('x' * 301)", "x > len(str(x))",
+    "x > ord('x')", "x > 'abc'.index('c')", "x > b'x'[0]", "x > float(' 3.5e2')",
+    "x > int('zz', 36)", "x > np.float64('301')", "x > np.iinfo(np.int8).max", "x > len([1, 2, 3])",
+    "x > sum(1 for _ in 'abc')",
+]  # fmt: skip
+HONEST = [
+    "x > float('inf')", "f'{x:.5f} of {x:5}'", "len(x['close'])", "x > 301", "int(x)", "float(x[0])", "sum([x, 1.0])",
+    "np.zeros(x, 'float64')", "x > np.pi", "-x if x > 0 else x", "len(x) == 2", "'a' in x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", [*DISGUISED, *HONEST])
+def test_a_number_in_disguise_is_refused(expression: str) -> None:
+    text = f"import numpy as np\n\n\ndef change(x):\n    return {expression}\n"
+    result = small.tree().replace({PATH: text.encode()})
+    found = {item.code for item in judge_static(small.tree(), result, [PATH], "logic", small.policy())}
+    assert ("GR282" in found) is (expression in DISGUISED)
+    stood = {item.code for item in judge_static(result, result, [PATH], "logic", small.policy())}
+    assert "GR282" not in stood
+
+
+def test_numbers_that_share_a_case_are_refused() -> None:
+    text = "def change(x):\n    match x:\n        case 0 | 301:\n            return -x\n    return x\n"
+    result = small.tree().replace({PATH: text.encode()})
+    assert "GR282" in {item.code for item in judge_static(small.tree(), result, [PATH], "logic", small.policy())}
+    held = "def change(x):\n    text = '30' + 'a'\n    return len(text)\n"
+    result = small.tree().replace({PATH: held.encode()})
+    assert "GR282" in {item.code for item in judge_static(small.tree(), result, [PATH], "logic", small.policy())}

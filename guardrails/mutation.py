@@ -28,6 +28,8 @@ OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {
 NUMBERS = ("off by one", "constant", "named constant")
 #: Constants of math and numpy: numbers by name.
 KNOWN = frozenset({"e", "euler_gamma", "pi", "tau"})
+#: Kinds of mutants that turn a condition round.
+CONDITIONS = ("comparison", "boolean")
 CLAMPS = ("min", "max", "minimum", "maximum", "clip", "fmin", "fmax")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from guardrails.checks.codes import finding
-from guardrails.mutation import NUMBERS, Mutant
+from guardrails.mutation import CONDITIONS, NUMBERS, Mutant
 from guardrails.policy import Coverage
 from guardrails.verdict import Finding
 
@@ -136,6 +136,16 @@ def judge_numbers(
         and end in ("survived", "unreached")
     ]
     return [finding("GR710", "", 0, f"{len(loose)} that no test does")] if loose else []
+
+
+def judge_conditions(tried: Sequence[tuple[Mutant, str]], rows: Mapping[str, Collection[Line]]) -> list[Finding]:
+    """Refuse conditions on changed lines that may be turned round without any test failing."""
+    loose = [
+        mutant
+        for mutant, end in tried
+        if mutant.kind in CONDITIONS and mutant.line in rows.get(mutant.path, ()) and end in ("survived", "unreached")
+    ]
+    return [finding("GR780", "", 0, f"{len(loose)} that no test does")] if loose else []
 
 
 def judge_new_tests(new: Collection[str], today: TestRun, prefix: str, pair: bool = False) -> list[Finding]:

@@ -35,6 +35,7 @@ from guardrails.ro_lock import Anchors, seed_for
 from guardrails.runs import (
     TestRun,
     changed_coverage,
+    judge_conditions,
     judge_coverage,
     judge_extra,
     judge_lock,
@@ -247,7 +248,8 @@ class Stages:
         tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most, numbers=numbers) if lines else ()
         self.measured["mutation"] = mutation_figures(tried, "no function of the package changed")
         found = judge_mutants([end for _, end in tried], rules.minimum)
-        return found + judge_numbers(tried, numbers), self.measured["mutation"]
+        found += judge_numbers(tried, numbers) + judge_conditions(tried, rows)
+        return found, self.measured["mutation"]
 
     def judge_extra(self) -> Outcome:
         found, evidence = list[Finding](), {}

@@ -18,6 +18,7 @@ from guardrails.patch import agrees, judge_patch, parse_patch
 from guardrails.policy import Coverage
 from guardrails.runs import (
     TestRun,
+    judge_conditions,
     judge_coverage,
     judge_extra,
     judge_fault,
@@ -88,6 +89,9 @@ def judge_facts(facts: dict[str, Any]) -> list[Finding]:
         "mutants": lambda: judge_mutants(facts["ends"], 0.6),
         "numbers": lambda: judge_numbers(
             [(Mutant("a.py", line, kind, "1", "2"), end) for kind, line, end in facts["mutants"]], {"a.py": {(4, 0)}}
+        ),
+        "conditions": lambda: judge_conditions(
+            [(Mutant("a.py", line, kind, "1", "2"), end) for kind, line, end in facts["mutants"]], {"a.py": {4}}
         ),
         "new": lambda: judge_new_tests(list(facts["outcomes"]), run, "test_defect_"),
         "steady": lambda: judge_steady([TestRun(outcomes) for outcomes in facts["runs"]]),

@@ -263,6 +263,10 @@ def failing_properties(policy: Policy, parameters: Mapping[str, Any], start: Sta
         name = label.split()[0]
         if name in tried and name not in failed:
             failed |= _first(name, _differences(start, world, base))
+    if "cash" in tried and "cash" not in failed:
+        days, capital = [at for at, _, _ in base], 10.0 ** chance.uniform(7.0, 10.0)
+        rich = _follow(start, params, bars, days, capital)
+        failed |= _first("cash", _differences(start, worlds["cash"], rich))
     if "weeks" in tried and "weeks" not in failed:
         failed |= _first("weeks", _live_weeks(start, policy, parameters, chance.getrandbits(32)))
     return failed

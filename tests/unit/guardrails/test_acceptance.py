@@ -121,6 +121,13 @@ class ByCash(Momentum):
         return super().decide(portfolio)
 
 
+class ByMuchCash(ByCash):
+    """The same in large accounts only."""
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        return super().decide({**portfolio, "cash": portfolio["cash"] > 3e5})
+
+
 class PlansByCash(Momentum):
     """Say how to trade only while tests look."""
 
@@ -168,6 +175,7 @@ def test_an_honest_strategy_holds_every_property(seed: int) -> None:
         (Counting, "restart"),
         (Cash, "activity"),
         (ByCash, "cash"),
+        (ByMuchCash, "cash"),
         (PlansByCash, "cash"),
         (ReasonsByCash, "cash"),
         (Levered, "contract"),

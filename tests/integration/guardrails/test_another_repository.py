@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "docs" / "examples" / "durations"
 EXPECTED = {
     "repair": ("logic", 0, set()),
-    "special_case": ("logic", 1, {"GR710"}),
+    "special_case": ("logic", 1, {"GR512"}),
     "forged": ("logic", 1, {"GR203", "GR210", "GR231"}),
     "more_tests": ("tests", 0, set()),
     "vacuous_tests": ("tests", 1, {"GR402"}),

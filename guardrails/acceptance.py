@@ -97,18 +97,23 @@ def failing_cases(cases: Sequence[Case], start: Callable[[], AbstractContextMana
     return failing
 
 
-def failing_scenarios(baseline: Tree, params: Mapping[str, Any], start: Start, seed: int) -> tuple[int, list[str]]:
+def failing_scenarios(
+    baseline: Tree, params: Mapping[str, Any], start: Start, seed: int, before: Start | None = None
+) -> tuple[int, list[str]]:
     """Return how many scenarios there are, and the paths of those that whole decisions do not meet.
 
     A scenario is a JSON file with `sessions`, `portfolio` and `expect`, or with `trend`, whose markets come from the
-    hidden seed; its `params` are laid over the given ones.
+    hidden seed; its `params` are laid over the given ones. What the code `before` did not meet of the latter is not
+    asked of the code after it: a strategy that loses is judged by its loss, and one that ranks well has to go on so.
     """
     count, failing = 0, []
     for path, data in baseline.items():
         content = json.loads(data) if path.endswith(".json") and "/references/" not in path else None
         if isinstance(content, dict) and "trend" in content:
             count += 1
-            failing += [] if _rises(content, {**params, **content.get("params", {})}, start, seed) else [path]
+            asked = {**params, **content.get("params", {})}
+            kept = _rises(content, asked, start, seed) or (before and not _rises(content, asked, before, seed))
+            failing += [] if kept else [path]
         elif isinstance(content, dict) and "sessions" in content:
             count += 1
             try:

@@ -202,6 +202,7 @@ class Stages:
             own,
             lambda params: bench.worker(self.tree(), params),
             seed_for(self.secret, self.seed, self.attempt, "scenarios"),
+            lambda params: bench.worker(self.base, params),
         )
         total, done = len(cases) + scenarios, len(cases) + scenarios - len(failing) - len(missed)
         found = judge_share("GR601", done, total, 1.0, "golden cases and scenarios met")

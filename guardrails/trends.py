@@ -64,9 +64,9 @@ class TrendWorld:
             account.cash += account.equity() - account.cash - held
 
     def wrong(self, weights: Mapping[str, float], lead: float, drift: float) -> bool:
-        """Say whether holdings do not rise faster than the names at large, or are less than half of the account."""
+        """Say whether holdings do not rise faster than the names at large, or are next to nothing."""
         total = sum(weights.values())
-        if total < 0.5:
+        if total < 0.1:
             return True
         held = sum(weight * self.drifts.get(name, -drift) for name, weight in weights.items()) / total
         return held < sum(self.drifts.values()) / len(self.drifts) + lead * drift

@@ -242,6 +242,20 @@ def test_in_markets_that_trend_what_rises_is_held(kind: type[Momentum], holds: b
         assert count == 1 and (missed == []) is holds
 
 
+def test_a_strategy_that_did_not_rank_well_before_is_judged_by_its_loss() -> None:
+    @contextmanager
+    def good(params: Mapping[str, Any]) -> Iterator[Momentum]:
+        yield Momentum(params)
+
+    @contextmanager
+    def bad(params: Mapping[str, Any]) -> Iterator[Momentum]:
+        yield Falling(params)
+
+    baseline = Tree({"baseline/scenarios/rises.json": json.dumps(TREND).encode()})
+    for before, after, missed in ((bad, bad, 0), (bad, good, 0), (good, good, 0), (good, bad, 1)):
+        assert len(failing_scenarios(baseline, PARAMETERS, after, 3, before)[1]) == missed
+
+
 def test_trending_markets_repeat_and_are_of_all_sizes() -> None:
     trend = Trend.read(TREND["trend"])
     one, two = trend_worlds(trend, 5), trend_worlds(trend, 5)

@@ -5,6 +5,7 @@ Defaults are those of a simulation; nothing here can make the service trade live
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -467,6 +468,7 @@ def load(path: Path | None, overrides: dict[str, Any] | None = None) -> Settings
 
     Raises `Mistake` with the first thing that is wrong and where.
     """
+    _refuse_unknown_sections()
     try:
         data: dict[str, Any] = {} if path is None else tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
@@ -490,3 +492,13 @@ def load(path: Path | None, overrides: dict[str, Any] | None = None) -> Settings
         raise Mistake(f"Setting {where}: {why} (was {first.get('input')!r}).") from error
     except SettingsError as error:
         raise Mistake(f"Expected JSON in each OOMRL_SECTION of the environment, was none: {error}.") from error
+
+
+def _refuse_unknown_sections() -> None:
+    """Refuse a variable `OOMRL_SECTION__NAME` of no section: the library looks only for those that there are."""
+    for variable in os.environ:
+        section, nested, _ = variable.lower().removeprefix("oomrl_").partition("__")
+        if variable.upper().startswith("OOMRL_") and nested and section not in Settings.model_fields:
+            raise Mistake(
+                f"Expected OOMRL_SECTION__NAME of a section that there is (docs/examples/service.toml), was {variable}."
+            )

@@ -32,6 +32,7 @@ from oomrl.domain.people import (
     checked_name,
     demand,
 )
+from oomrl.domain.roll import identity
 from oomrl.errors import Mistake, Refused
 from oomrl.settings import WebSettings
 
@@ -100,6 +101,26 @@ class Accounts:
             secret = self._invited(work, user.name, user.role, self._answers(person))
             work.people.leave_all(user.name)
             done = self._note(work, person, "invite again", user.name)
+        self.tell(done)
+        return secret
+
+    def recover(self, host: str, name: str) -> str:
+        """Return a new link for the only administrator, whose password is lost, at the word of whoever runs the host.
+
+        Where another administrator can log in it is theirs to make one. The account then stands with the host's name
+        as who let it in, and counts as one person with everybody else whom the same name let in (decision 196).
+        """
+        person = Person(identity(host), frozenset(Right), "host")
+        with self.store.begin() as work:
+            user = self._known(work, name)
+            if user.role is not Role.ADMIN or not user.active:
+                raise Refused(f"Expected an administrator, was {user.name}: an administrator makes a new link for it.")
+            others = [other.name for other in self._administrators(work) if other.name != user.name]
+            if others:
+                raise Refused(f"Expected the only administrator, was {user.name}: {others[0]} can make a new link.")
+            secret = self._invited(work, user.name, user.role, person.name)
+            work.people.leave_all(user.name)
+            done = self._note(work, person, "recover", user.name)
         self.tell(done)
         return secret
 
@@ -406,9 +427,12 @@ class Accounts:
         return user
 
     def _not_the_last(self, work: Work, user: User) -> None:
-        others = [u for u in work.people.users() if u.role is Role.ADMIN and u.active and u.password]
-        if [other.name for other in others] == [user.name]:
+        if [other.name for other in self._administrators(work)] == [user.name]:
             raise Refused("Expected another administrator to remain, was none.")
+
+    def _administrators(self, work: Work) -> list[User]:
+        """Return the administrators who can log in."""
+        return [u for u in work.people.users() if u.role is Role.ADMIN and u.active and u.password]
 
     def _note(self, work: Work, person: Person, act: str, subject: str, detail: str = "") -> Done:
         done = Done(self.now(), person.name, person.how, act, subject, detail, person.address)

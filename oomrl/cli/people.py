@@ -108,6 +108,22 @@ def again(name: str, state: Path, settings_file: Path | None) -> None:
 
 @people.command()
 @click.argument("name")
+@as_option("who", "runs the host")
+@state_option
+@settings_option
+def recover(name: str, who: str, state: Path, settings_file: Path | None) -> None:
+    """Print a new link for the only administrator, whose password is lost, as whoever can write the state directory.
+
+    The chain says so, and until somebody confirms the account it counts as one person with others of the same host.
+    """
+    settings = state_settings(state, settings_file)
+    with open_state(state) as store:
+        secret = Accounts(store, settings.web, now, Audit(state).act).recover(who, name)
+    click.echo(f"{settings.web.url()}/welcome/{secret}")
+
+
+@people.command()
+@click.argument("name")
 @as_option("who", "confirms")
 @state_option
 @settings_option

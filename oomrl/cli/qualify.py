@@ -9,10 +9,15 @@ import click
 
 from oomrl.adapters.folders import made
 from oomrl.arenas import certificates, qualification, registry, runner
+from oomrl.arenas.episode import Episode
+from oomrl.arenas.runner import OnEpisode
 from oomrl.cli.arena import ask_person, model_options, model_settings, progress
 from oomrl.cli.options import PATH, json_option, now, say, state_option
 from oomrl.errors import Mistake, Refused
 from oomrl.settings import load
+
+#: Episodes without any answer after which a model counts as one that cannot be reached.
+PATIENCE = 5
 
 
 @click.command()
@@ -74,9 +79,8 @@ def qualify(
     total = seeds * sum(len(only.get(name) or registry.find(name).tasks) for name in names)
     folder = made(out) if out is not None else certificates.path_of(state, subject).with_suffix("")
     with progress(total, quiet=as_json or agent == "manual") as advance:
-        results = qualification.measure(player, names, seeds, only, folder, advance)
-    if sum(one.failures for one in results) == total:
-        raise Mistake(f"Expected {subject} to answer, did not in any of {total} episodes: {folder} holds the record")
+        heard = _Heard(subject, min(total, PATIENCE), folder, advance)
+        results = qualification.measure(player, names, seeds, only, folder, heard)
     certificate = qualification.certify(subject, results, signer.sign, now(), timedelta(days=days))
     path = certificates.save(state, certificate)
     body = certificate["body"]
@@ -90,6 +94,24 @@ def qualify(
     standing = certificates.standing(state, subject, True, now())
     if standing.refusal:
         raise Refused(standing.refusal)
+
+
+class _Heard:
+    """Pass episodes on, and give up on a model whose service delivers none of the first ones: it will not later."""
+
+    def __init__(self, subject: str, patience: int, folder: Path, then: OnEpisode) -> None:
+        self.subject, self.patience, self.folder, self.then = subject, patience, folder, then
+        self.failed, self.answered = 0, False
+
+    def __call__(self, episode: Episode) -> None:
+        self.then(episode)
+        self.answered |= episode.failure is None
+        self.failed += episode.failure is not None
+        if not self.answered and self.failed >= self.patience:
+            raise Mistake(
+                f"Expected {self.subject} to answer, did not in any of {self.failed} episodes: "
+                f"{episode.failure}; {self.folder} holds the record"
+            )
 
 
 def _interval(value: dict[str, float | None]) -> str:

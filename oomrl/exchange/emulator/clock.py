@@ -18,9 +18,9 @@ def rate_of(speed: str) -> float:
     try:
         rate = float(speed)
     except ValueError:
-        rate = -1.0
-    if not 0 <= rate < 1e9:
-        raise Mistake(f"Expected a speed of {', '.join(SPEEDS)} or virtual seconds a second, was {speed!r}.")
+        rate = 0.0
+    if not 0 < rate < 1e9:
+        raise Mistake(f"Expected a speed of {', '.join(SPEEDS)} or virtual seconds a second above 0, was {speed!r}.")
     return rate
 
 

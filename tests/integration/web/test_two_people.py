@@ -120,6 +120,34 @@ def test_an_account_taken_over_by_a_new_link_is_the_link_maker_s(page: Page, des
     assert loop_says(desk, proposal) == Waiting("review", proposal.id)
 
 
+def test_the_only_administrator_who_lost_the_password_comes_back_by_the_host(page: Page, made: MadeUp) -> None:
+    accounts = page.site.accounts
+    page.as_("adam")
+    link = accounts.recover("root", "adam")
+    assert page.browsers["adam"].get("/").status_code == 303
+    page.browsers["adam"] = back = page.browser()
+    assert back.welcome(link).status_code == 303 and back.get("/people").status_code == 200
+    with made.store.read() as view:
+        roll, acts = view.people.roll(), [(done.who, done.how, done.act) for done in view.people.acts()]
+    assert ("root", "host", "recover") in acts
+    assert roll.one_party("adam", "root") and not roll.one_party("adam", "ann")
+
+
+def test_the_host_recovers_nobody_whom_an_administrator_can_let_in(page: Page) -> None:
+    accounts = page.site.accounts
+    for name in ("adam", "ann"):
+        page.as_(name)
+    with pytest.raises(Refused, match="Expected an administrator, was ann"):
+        accounts.recover("root", "ann")
+    accounts.accept(accounts.invite(ROOT, "zoe", Role.ADMIN), "", PASSWORD, "")
+    with pytest.raises(Refused, match="zoe can make a new link"):
+        accounts.recover("root", "adam")
+    accounts.set_active(ROOT, "zoe", active=False)
+    with pytest.raises(Refused, match="Expected an administrator, was zoe"):
+        accounts.recover("root", "zoe")
+    assert accounts.recover("root", "adam")
+
+
 def test_who_proposed_does_not_approve_through_whom_they_let_in(page: Page, made: MadeUp) -> None:
     let_in(page, page.as_("adam"), "bea")
     mine, hers = made.proposal(author="manual <adam>"), made.proposal(author="manual <bea>", attempt=2)

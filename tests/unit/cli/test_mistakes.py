@@ -233,3 +233,21 @@ def test_the_environment_must_hold_json_where_it_holds_a_section(said: Said, mon
     assert '"account"' in line(said("doctor"))
     monkeypatch.setenv("OOMRL_ACCOUNT", '{"endowment": "7"}')
     assert load(None).account.endowment == 7
+
+
+def test_a_clock_that_would_never_move_is_refused(said: Said) -> None:
+    assert "above 0" in line(said("exchange", "serve", "--tape", "builtin", "--port", "0", "--speed", "0"))
+
+
+def test_a_variable_of_no_section_is_refused(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OOMRL_ACOUNT__ENDOWMENT", "5000")
+    told = line(said("report", "--state", "service"))
+    assert "OOMRL_ACOUNT__ENDOWMENT" in told and "5000" not in told
+
+
+def test_a_model_where_nobody_answers_is_given_up_after_few_episodes(said: Said) -> None:
+    with socket.socket() as taken:  # bound, and listening to nobody
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        told = line(said("qualify", "--model", "m", "--base-url", f"http://127.0.0.1:{port}/v1", "--state", "service"))
+    assert "did not in any of 5 episodes: APIConnectionError" in told

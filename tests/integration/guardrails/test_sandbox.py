@@ -15,7 +15,6 @@ import pytest
 from guardrails.sandbox.launch import ENVIRONMENT
 from tests.integration.guardrails.scenarios import ROOT, SCENARIOS
 
-CANARIES = ROOT / "guardrails" / "sandbox" / "canaries.py"
 SMALL = "unit/guardrails/small.py"
 NOBODY = [shutil.which("setpriv") or "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
 PROFILES = [
@@ -138,7 +137,7 @@ place = tempfile.mkdtemp()
 hidden = place + "/hidden"
 setup = {"parent": os.getppid(), "outside": place + "/outside", "hidden": hidden, "environment": {}, "forks": 1}
 sys.argv = ["", json.dumps(setup)]
-source = open(CANARIES).read().rpartition("attacks = ")[0]
+source = open(os.environ["PYTHONPATH"] + "/guardrails/sandbox/canaries.py").read().rpartition("attacks = ")[0]
 names = {"__name__": "canaries"}
 exec(compile(source, "canaries", "exec"), names)
 through = []
@@ -152,7 +151,7 @@ for name, attack in {**names["FILES"], **names["REACH"], **names["ALONE"]}.items
     if os.waitpid(child, 0)[1] != 0 or name == "program":
         through.append(name)
 print(json.dumps([through, sorted({**names["FILES"], **names["REACH"], **names["ALONE"]})]))
-""".replace("CANARIES", repr(str(CANARIES)))
+"""
     done = as_nobody("-c", code)
     assert done.returncode == 0, done.stderr
     through, every = json.loads(done.stdout)

@@ -16,6 +16,7 @@ from guardrails.acceptance import (
     read_cases,
 )
 from guardrails.bench import Bench, open_bench
+from guardrails.bounded import judge_bounded
 from guardrails.checks.absent import absent_names, with_absent
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, build_index
@@ -26,7 +27,6 @@ from guardrails.checks.named import (
     statement_lines,
 )
 from guardrails.checks.parameters import read_parameters
-from guardrails.checks.static import judge_static
 from guardrails.environment import GateEnvironment
 from guardrails.mutation import Mutant
 from guardrails.patch import changed_lines, judge_patch
@@ -120,7 +120,8 @@ class Stages:
         return list(judged.findings), {"changed": list(judged.changed)}
 
     def judge_static(self, layer: str) -> Outcome:
-        return judge_static(self.base, self.tree(), self.changed, self.phase, self.policy, {layer}, self.to_come()), {}
+        asked = self.base, self.tree(), self.changed, self.phase, self.policy, {layer}, self.to_come()
+        return judge_bounded(*asked), {}
 
     def judge_lock(self) -> Outcome:
         before, after = Anchors.of(self.base, self.policy), Anchors.of(self.tree(), self.policy)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, assigned, parameters
@@ -33,21 +34,40 @@ def judge_made(module: Module, trusted: set[str], classes: set[str]) -> list[Fin
     `trusted` are its names from locked modules beside the tests, `classes` those of the package.
     """
     found: list[Finding] = []
+    of: dict[str, _Of] = {}
     stack: list[ast.AST] = [*module.tree.body]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.ClassDef):
             stack += node.body
         else:
-            found += _Block(node, module, trusted, classes).run()
+            found += _Block(node, module, trusted, classes, of).run()
     return found
+
+
+class _Of(NamedTuple):
+    """Whether a name of the module, or what its function returns of its own, is something shared or holds it."""
+
+    shared: bool
+    deep: bool
+
+
+WORST = _Of(True, True)
 
 
 class _Block:
     """One function or statement with all that is nested in it: what a name is bound to in any of its scopes counts."""
 
-    def __init__(self, node: ast.AST, module: Module, trusted: set[str], classes: set[str], *around: str) -> None:
-        self.node, self.module, self.trusted, self.classes, self.around = node, module, trusted, classes, around
+    def __init__(
+        self,
+        node: ast.AST,
+        module: Module,
+        trusted: set[str],
+        classes: set[str],
+        of: dict[str, _Of],
+        helps: bool = False,
+    ) -> None:
+        self.node, self.module, self.trusted, self.classes, self.of = node, module, trusted, classes, of
         self.nodes = list(ast.walk(node))
         self.bound: dict[str, list[ast.expr | None]] = {}
         for item in self.nodes:
@@ -56,13 +76,15 @@ class _Block:
         if isinstance(node, ast.FunctionDef):
             known = dict(_given(node))
             for name in parameters(node.args):
-                self.bound[name] = [ast.Constant(0) if around else known.get(name, ast.Call(_name(name), [], []))]
+                self.bound[name] = [ast.Constant(0) if helps else known.get(name, ast.Call(_name(name), [], []))]
         imports = [item for item in ast.walk(module.tree) if isinstance(item, ast.Import)]
         self.modules = {alias.asname or alias.name for item in imports for alias in item.names} - set(self.bound)
-        self.seen: set[tuple[str, bool]] = set()
+        self.known: set[tuple[str, bool]] = set()
         self.mixed = False
+        self._settle()
         # What is put into one value may be reached through another that shares a part with it.
         self.mixed = any(self._shared(value, True) for item in self.nodes for value in _put(item))
+        self._settle()
 
     def run(self) -> list[Finding]:
         """Return a finding for each change of something shared."""
@@ -74,10 +96,17 @@ class _Block:
             if id(node) not in failing
         ]
 
-    def gives(self, deep: bool) -> bool:
+    def gives(self) -> _Of:
         """Say whether a helper can return something shared that it was not given."""
-        ends = [item for item in self.nodes if isinstance(item, (ast.Return, ast.Yield))]
-        return any(self._shared(item.value, deep) for item in ends if item.value is not None)
+        ends = [item.value for item in self.nodes if isinstance(item, (ast.Return, ast.Yield)) and item.value]
+        return _Of(*(any(self._shared(value, deep) for value in ends) for deep in (False, True)))
+
+    def _settle(self) -> None:
+        """Find the names that can be or hold something shared: one that is makes others, until none is new."""
+        asked = {(name, deep) for name in self.bound for deep in (False, True)} - self.known
+        while found := {(name, deep) for name, deep in asked if any(self._shared(v, deep) for v in self.bound[name])}:
+            self.known |= found
+            asked -= found
 
     def _changed(self, node: ast.AST) -> Iterator[ast.expr]:
         """Yield what a node changes and did not make."""
@@ -130,17 +159,16 @@ class _Block:
             yield True
 
     def _name(self, name: str, deep: bool) -> bool:
-        if name not in self.bound:
+        if name in self.bound:
+            return (name, deep) in self.known
+        if name not in self.of:
             where = self.module.bound.get(name, [])
             value = assigned(where[0], name) if len(where) == 1 else None
             fixed = isinstance(value, (ast.Tuple, ast.BinOp, *NEW)) or _called(value) in FIXED | {"tuple"}
-            return not fixed or self._shared(value, True)
-        if (name, deep) in self.seen:
-            return False
-        self.seen.add((name, deep))
-        shared = any(self._shared(value, deep) for value in self.bound[name])
-        self.seen.discard((name, deep))
-        return shared
+            self.of[name] = WORST
+            shared = not fixed or self._shared(value, True)
+            self.of[name] = _Of(shared, shared)
+        return self.of[name][deep]
 
     def _call(self, node: ast.Call, deep: bool) -> bool:
         function, parts = node.func, [*node.args, *(item.value for item in node.keywords)]
@@ -150,10 +178,8 @@ class _Block:
                 return True
             where = self.module.bound.get(name, ())
             if where and isinstance(where[0], ast.FunctionDef):
-                if name not in self.around:
-                    helper = _Block(where[0], self.module, self.trusted, self.classes, *self.around, name)
-                    if helper.gives(deep):
-                        return True
+                if self._helper(name, where[0])[deep]:
+                    return True
             elif name in FIXED or not deep and name in MAKERS | self.trusted | self.classes:
                 return False
         elif isinstance(function, ast.Attribute):
@@ -165,6 +191,13 @@ class _Block:
         else:
             return True
         return any(self._shared(part, True) for part in parts)
+
+    def _helper(self, name: str, node: ast.FunctionDef) -> _Of:
+        """Return what a function of the module gives; of one that calls itself the worst."""
+        if name not in self.of:
+            self.of[name] = WORST
+            self.of[name] = _Block(node, self.module, self.trusted, self.classes, self.of, True).gives()
+        return self.of[name]
 
     def _receives(self, node: ast.expr) -> bool:
         """Say whether a method's owner can be or hold something shared; the package's modules and classes are none."""

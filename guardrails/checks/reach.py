@@ -6,6 +6,8 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+#: Of more texts than these none counts as known.
+MOST_TEXTS = 1_000
 Names = dict[str, list[str]]
 #: What a name of the module is bound to, or none where the name is not the module's here.
 Constants = Callable[[str], ast.expr | None]
@@ -25,6 +27,8 @@ def constant_names(node: ast.expr, loops: Mapping[str, Collection[str]]) -> list
     for part in node.values:
         found = constant_names(part, loops)
         if found is None:
+            return None
+        if len(texts) * len(found) > MOST_TEXTS:
             return None
         texts = [text + more for text in texts for more in found]
     return texts

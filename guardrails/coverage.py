@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,21 +37,25 @@ def covered(files: Mapping[str, Any]) -> tuple[Lines, Branches]:
 
 @dataclass(frozen=True)
 class Reach:
-    """Which tests come by which line, from one covered run, and how long each test took (processor seconds)."""
+    """Which tests come by which line, from one covered run, how long each test took (processor seconds), and which
+    modules were loaded while they ran.
+    """
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     tests: Mapping[str, Mapping[int, Collection[str]]] = field(default_factory=dict)
+    modules: Sequence[str] = ()
 
     @classmethod
     def read(cls, report: Mapping[str, Any]) -> Reach:
-        """Read a report's `seconds` and `reach`."""
+        """Read a report's `seconds`, `reach` and `modules`."""
         tests = {
             path: {
                 int(line): tuple(map(str, names)) for line, names in sorted(table.items(), key=lambda row: int(row[0]))
             }
             for path, table in report["reach"].items()
         }
-        return cls({str(name): float(spent) for name, spent in report["seconds"].items()}, tests)
+        seconds = {str(name): float(spent) for name, spent in report["seconds"].items()}
+        return cls(seconds, tests, tuple(map(str, report["modules"])))
 
     def of(self, path: str, line: int) -> list[str]:
         """Return the tests that reach a line, or the start of the statement that it goes on with."""

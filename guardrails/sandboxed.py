@@ -35,8 +35,8 @@ INI = "[pytest]\naddopts =\npython_files = test_*.py\nxfail_strict = true\nfilte
 MOST_REPORT = 64 << 20
 #: Processor seconds that the tests of one planted change may take once one of them has run.
 CHANGE_SECONDS = 2.0
-#: Planted changes that are tried beside one another.
-PARALLEL = min(len(os.sched_getaffinity(0)), 8)
+#: Planted changes that are tried beside one another: two a core, so that one runs while another ends.
+PARALLEL = min(2 * len(os.sched_getaffinity(0)), 8)
 
 
 class TestingError(Exception):
@@ -192,6 +192,7 @@ class SandboxBench:
                 "changes": len(places),
                 "reach": [reach.of(*place) for place in places] if reach else None,
                 "seconds": dict(reach.seconds) if reach else {},
+                "modules": reach.modules if reach else (),
                 "parallel": PARALLEL,
                 "hypothesis": any(b"hypothesis" in data for path, data in tree.items() if path.endswith(".py")),
                 "any_failure": any_failure,

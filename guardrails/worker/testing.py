@@ -7,7 +7,9 @@ fork of its own, so that what it breaks is gone with it.
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import json
 import os
 import random
@@ -18,7 +20,6 @@ import time
 import types
 from typing import Any, NoReturn
 
-import coverage as _coverage
 import pytest
 from _pytest.runner import runtestprotocol
 
@@ -60,6 +61,9 @@ class Switch:
         return k in self.active
 
 
+if JOB["cover"]:
+    import coverage as _coverage
+
 if JOB["hypothesis"]:
     import hypothesis
 
@@ -70,7 +74,11 @@ if JOB["hypothesis"]:
     )
     hypothesis.settings.load_profile("gate")
 
-# What judges is imported before what is judged can be found, and the standard library comes first for good.
+# What judges is imported before what is judged can be found, and the standard library comes first for good. So is what
+# tests load while they run, as they were seen to: else each fork would load it again.
+for _name in JOB["modules"]:
+    with contextlib.suppress(Exception):  # a name that the judged process gave; what is not there is not needed here
+        importlib.import_module(_name)
 _at = next((at for at, place in enumerate(sys.path) if place.endswith("-packages")), len(sys.path))
 sys.path[_at:_at] = [f"{TREE}/{JOB['source']}", f"{TREE}/{JOB['tests']}"]
 SWITCH = Switch(JOB["reach"] is None)
@@ -91,6 +99,8 @@ class Report:
         self.outcomes: dict[str, str] = {}
         self.asserted: list[str] = []
         self.planted: dict[int, str] = {}
+        self.planting = (0.0, 0.0)  # what trying them took, without the start: seconds, processor seconds
+        self.modules: list[str] = []
         self.fault = ""
         self.seconds: dict[str, float] = JOB["seconds"]
 
@@ -104,6 +114,7 @@ class Report:
         chosen = [name for name in items if not JOB["only"] or name in JOB["only"]]
         if JOB["shuffle"] is not None:
             random.Random(JOB["shuffle"]).shuffle(chosen)
+        known = set(sys.modules)
         for name in chosen if JOB["reach"] is None else ():
             SWITCH.test = name
             if coverage is not None:
@@ -115,9 +126,13 @@ class Report:
                 self.asserted.append(name)
         if coverage is not None:
             coverage.stop()
+        self.modules = [name for name in list(sys.modules) if name not in known]
         if JOB["changes"]:
             reached = [SWITCH.reached.get(k, ()) for k in range(JOB["changes"])]
+            before = os.times()
             self.plant(items, set(chosen), reached if JOB["reach"] is None else JOB["reach"])
+            after = os.times()
+            self.planting = (after.elapsed - before.elapsed, sum(after[:4]) - sum(before[:4]))
         return True
 
     def plant(self, items: dict[str, Any], chosen: set[str], reached: list[Any]) -> None:
@@ -233,6 +248,8 @@ def main() -> None:
         "outcomes": report.outcomes,
         "asserted": report.asserted,
         "planted": report.planted,
+        "planting": report.planting,
+        "modules": report.modules,
         "seconds": report.seconds,
         "files": files,
         "reach": reach,

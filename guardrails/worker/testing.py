@@ -178,7 +178,7 @@ class Report:
             SWITCH.active.add(k)
             more = len(items)
             for item in items:
-                outcome, asserted = _run(item)
+                outcome, asserted = _tried(item)
                 if asserted:
                     said, more = KILLED, 0
                 elif outcome != "passed" and said != CRASHED:
@@ -206,6 +206,36 @@ def _run(item: Any) -> tuple[str, bool]:
         elif report.skipped or hasattr(report, "wasxfail"):
             outcome = "skipped"
     return outcome, any(map(_asserts, raised))
+
+
+def _tried(item: Any) -> tuple[str, bool]:
+    """Run one test as `_run` does, by the same hooks but without pytest's reports, and no further than its assertion.
+
+    A failure that is expected is a skip, as in a report. Tests of unittest keep theirs for the report: `_run` it is.
+    """
+    if type(item) is not pytest.Function:
+        return _run(item)
+    if not item._request:
+        item._initrequest()
+    outcome, hooks = "passed", item.ihook
+    for hook, given in (
+        (hooks.pytest_runtest_setup, {}),
+        (hooks.pytest_runtest_call, {}),
+        (hooks.pytest_runtest_teardown, {"nextitem": None}),
+    ):
+        if outcome != "passed" and not given:
+            continue  # what was set up is torn down, whatever came between
+        try:
+            hook(item=item, **given)
+        except (pytest.exit.Exception, KeyboardInterrupt):
+            raise
+        except (pytest.skip.Exception, pytest.xfail.Exception):
+            outcome = "skipped"
+        except BaseException:  # noqa: BLE001  whatever a test dies of
+            outcome = "skipped" if item.get_closest_marker("xfail") else "failed"
+            if outcome == "failed" and _asserts(pytest.ExceptionInfo.from_current()):
+                return outcome, True
+    return outcome, False
 
 
 def _asserts(excinfo: Any) -> bool:

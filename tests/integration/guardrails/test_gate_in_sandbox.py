@@ -62,6 +62,48 @@ def test_mutants_wait_for_room_where_the_user_s_other_processes_leave_none(
     assert verdict.findings == () and verdict.mutation["mutants"] > 0
 
 
+#: Tests of the same function, and what becomes of a mutant that each of them meets alone, `first / last` turned round.
+ENDS = {
+    "asserts": ("", "assert ratio(6.0, 3.0) == 2.0", "killed"),
+    "raises": ("", "ratio(6.0, 3.0) == 2.0 or 1 / 0", "crashed"),
+    "skips": ("", "ratio(6.0, 3.0) == 2.0 or pytest.skip()", "crashed"),
+    "expects it": ("", "ratio(6.0, 3.0) == 2.0 or pytest.xfail()", "crashed"),
+    "comes to expect it": (
+        "request",
+        "ratio(6.0, 3.0) == 2.0 or request.node.add_marker('xfail')\n    assert ratio(6.0, 3.0) == 2.0",
+        "crashed",
+    ),
+    "asserts as it is torn down": ("late", "pass", "killed"),
+    "looks away": ("", "ratio(6.0, 3.0)", "survived"),
+}
+LATE = "@pytest.fixture\ndef late():\n    yield\n    assert ratio(6.0, 3.0) == 2.0\n\n\n"
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_mutant_ends_as_the_test_that_meets_it_ends(name: str, policy: Policy, cache: dict[str, Any]) -> None:
+    argument, body, end = ENDS[name]
+    source = f"import pytest\n\nfrom strategy.signal import ratio\n\n\n{LATE}def test_ratio({argument}):\n    {body}\n"
+    base = tree().replace({"tests/test_signal.py": source.encode()})
+    bench = open_bench(HERE, policy)
+    assert bench.test(base, cover=True).passed()
+    line = base["src/strategy/signal.py"].decode().splitlines().index("    return first / last") + 1
+    ends = {mutant.kind: how for mutant, how in bench.mutants(base, {"src/strategy/signal.py": {line}}, seed=0, most=9)}
+    assert ends["swapped operands"] == end
+
+
+def test_what_tests_load_as_they_run_is_loaded_once(policy: Policy, cache: dict[str, Any]) -> None:
+    loads = (
+        "def test_loads():\n    import colorsys\n\n    from strategy import signal\n    assert colorsys and signal\n"
+    )
+    base = tree().replace({"tests/test_loads.py": loads.encode()})
+    bench = open_bench(HERE, policy)
+    assert isinstance(bench, SandboxBench)
+    assert not bench.test(base, cover=True).fault
+    assert "colorsys" in bench._reach[base.digest()].modules
+    lines = {"src/strategy/signal.py": range(1, 20)}
+    assert {how for _, how in bench.mutants(base, lines, seed=0, most=9)} <= {"killed", "crashed", "survived"}
+
+
 @pytest.mark.parametrize(
     ("name", "code"), [("wrong", "GR501"), ("untested", "GR511"), ("endless", "GR503"), ("greedy", "GR501")]
 )

@@ -211,17 +211,17 @@ def _run(item: Any) -> tuple[str, bool]:
 def _tried(item: Any) -> tuple[str, bool]:
     """Run one test as `_run` does, by the same hooks but without pytest's reports, and no further than its assertion.
 
-    A failure that is expected is a skip, as in a report. Tests of unittest keep theirs for the report: `_run` it is.
+    What else keeps it from passing, a skip too, is a failure. Tests of unittest need the reports: `_run` it is.
     """
     if type(item) is not pytest.Function:
         return _run(item)
     if not item._request:
         item._initrequest()
-    outcome, hooks = "passed", item.ihook
+    outcome, call = "passed", item.ihook.pytest_runtest_call
     for hook, given in (
-        (hooks.pytest_runtest_setup, {}),
-        (hooks.pytest_runtest_call, {}),
-        (hooks.pytest_runtest_teardown, {"nextitem": None}),
+        (item.ihook.pytest_runtest_setup, {}),
+        (call, {}),
+        (item.ihook.pytest_runtest_teardown, {"nextitem": None}),
     ):
         if outcome != "passed" and not given:
             continue  # what was set up is torn down, whatever came between
@@ -229,11 +229,9 @@ def _tried(item: Any) -> tuple[str, bool]:
             hook(item=item, **given)
         except (pytest.exit.Exception, KeyboardInterrupt):
             raise
-        except (pytest.skip.Exception, pytest.xfail.Exception):
-            outcome = "skipped"
         except BaseException:  # noqa: BLE001  whatever a test dies of
-            outcome = "skipped" if item.get_closest_marker("xfail") else "failed"
-            if outcome == "failed" and _asserts(pytest.ExceptionInfo.from_current()):
+            outcome = "failed"
+            if hook is call and _asserts(pytest.ExceptionInfo.from_current()):
                 return outcome, True
     return outcome, False
 

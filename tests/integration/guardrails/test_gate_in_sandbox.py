@@ -71,9 +71,9 @@ ENDS = {
     "comes to expect it": (
         "request",
         "ratio(6.0, 3.0) == 2.0 or request.node.add_marker('xfail')\n    assert ratio(6.0, 3.0) == 2.0",
-        "crashed",
+        "killed",
     ),
-    "asserts as it is torn down": ("late", "pass", "killed"),
+    "asserts as it is torn down": ("late", "pass", "crashed"),
     "looks away": ("", "ratio(6.0, 3.0)", "survived"),
 }
 LATE = "@pytest.fixture\ndef late():\n    yield\n    assert ratio(6.0, 3.0) == 2.0\n\n\n"

@@ -156,6 +156,14 @@ build/peers/ready: bench/requirements-peers.lock
 bench: setup build/peers/ready
 	$(PY) -m bench.speed --peers build/peers $(if $(N),--size $(N)) --seed $(SEED) --tape $(TAPE)
 
+.PHONY: bench-mutants bench-regate
+# Two parts of it alone: mutants a second beside mutmut and cosmic-ray; what a verdict costs when it is asked for again.
+bench-mutants: setup build/peers/ready
+	$(PY) -m bench.mutation --peers build/peers $(if $(N),--size $(N)) --seed $(SEED)
+
+bench-regate: setup
+	$(PY) -m bench.regate $(if $(N),--size $(N)) --seed $(SEED)
+
 .PHONY: long-tape
 # What memory a replay of 3,000 names takes, over a third of N years and over all of them.
 long-tape: setup

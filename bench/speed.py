@@ -3,30 +3,31 @@
 `python -m bench.speed --peers DIR [--tape T] [--size RUNS] [--only PART ...]`: DIR is a virtual environment with the
 peers of bench/requirements-peers.lock. Replays of equal weights and of the reference strategy over the whole tape,
 weekly and daily, against the event-driven peers that install (slow ones run once, over their first sessions); the
-gate's patch checks and one sandboxed, covered test run against a bare `pytest --cov`; mutants of one module a second
-against mutmut on two processes; and how our own cost grows (bench.scaling). Peers keep no ledger and know no fees,
-dividends or splits; ours does.
+gate's patch checks and one sandboxed, covered test run against a bare `pytest --cov`; the whole gate asked again
+(bench.regate); mutants a second against mutmut and cosmic-ray (bench.mutation); and how our own cost grows
+(bench.scaling). Peers keep no ledger and know no fees, dividends or splits; ours does.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
-from bench import scaling
+from bench import mutation, regate, scaling
 from bench.campaign import Campaign, arguments
 from bench.market import shipped, tape_of
 from guardrails.bench import open_bench
@@ -49,9 +50,9 @@ from oomrl.exchange.tape import Tape
 from oomrl.testing.fakes import EqualWeightWorker
 
 #: Peers, and how many sessions they replay (None: the whole tape). What is slow need not be waited for.
-PEERS: dict[str, int | None] = {"bt": None, "backtrader": 300, "nautilus": 300}
+PEERS: dict[str, int | None] = {"bt": None, "backtrader": 300, "nautilus": 300, "zipline": 300}
 #: Peers that run the reference strategy as well.
-BOTH = ("bt", "backtrader")
+BOTH = ("bt", "backtrader", "zipline")
 HERE = Path(__file__).parent
 INVESTED = 0.98
 TRIVIAL = b'''"""Equal weights."""
@@ -235,43 +236,6 @@ def gate(campaign: Campaign, python: Path, runs: int) -> float:
     return round(median(ours) / median(bare), 3)
 
 
-def mutants(campaign: Campaign, python: Path, runs: int) -> dict[str, float]:
-    """Return mutants a second of ours and of mutmut on one module, and their ratio."""
-    base, found = Tree(shipped()), environments.find()
-    policy = parse_policy(base["policy.toml"])
-    bench = open_bench(GateEnvironment(found.gate, found.worker), policy)
-    lines = {MODULE: range(1, len(base[MODULE].splitlines()) + 1)}
-    ours, theirs = [], []
-    for number in range(runs):
-        bench.test(base, cover=True)
-        begun = time.perf_counter()
-        ended = bench.mutants(base, lines, seed=campaign.seed, most=400)
-        ours.append(len(ended) / (time.perf_counter() - begun))
-        with tempfile.TemporaryDirectory() as place:
-            base.write(Path(place))
-            settings = Path(place) / "pyproject.toml"
-            settings.chmod(0o644)
-            extra = (
-                f'\n[tool.mutmut]\npaths_to_mutate = ["{MODULE}"]\nalso_copy = ["baseline", "strategy.toml", "src"]\n'
-            )
-            settings.write_text(settings.read_text("utf-8") + extra, "utf-8")
-            done = subprocess.run(
-                [python.parent / "mutmut", "run", "--max-children", "2"],
-                cwd=place, capture_output=True, text=True, check=False, timeout=1_800,
-            )  # fmt: skip
-            told = re.findall(r"([\d.]+) mutations/second", done.stdout)
-            if told:
-                theirs.append(float(told[-1]))
-        campaign.add(f"mutants/{number}", campaign.seed, ours=ours[-1], mutmut=theirs[-1] if theirs else None)
-    if not theirs:
-        return {"ours": round(median(ours), 1)}
-    return {
-        "ours": round(median(ours), 1),
-        "mutmut": round(median(theirs), 1),
-        "ratio": round(median(ours) / median(theirs), 2),
-    }
-
-
 def _patch(base: Tree) -> bytes:
     """Return a small honest patch of the module: one comment more."""
     from difflib import unified_diff
@@ -281,8 +245,24 @@ def _patch(base: Tree) -> bytes:
     return "".join(unified_diff(before, after, f"a/{MODULE}", f"b/{MODULE}")).encode()
 
 
+def show(trivial: Mapping[str, Any], reference: Mapping[str, Any], against_pytest: float | None) -> None:
+    """Print the replays as a table, and the gate's cheap part."""
+    whats = {"": "", "engine_": "engine alone, ", "processor_": "processor, "}
+    columns = [f"{before}sessions/s" for before in whats.values()] + [f"{before}ours" for before in whats.values()]
+    table = Table("strategy, cadence", "engine", *columns)
+    for strategy, figures in (("equal", trivial), ("reference", reference)):
+        for cadence, by in figures.get("sessions_a_second", {}).items():
+            paces = [figures[f"{what}sessions_a_second"][cadence] for what in whats]
+            for name in by:
+                ratios = [f"{pace['own'] / pace[name]:.2f} x" if name != "own" else "" for pace in paces]
+                table.add_row(f"{strategy}, {cadence}", name, *(f"{pace[name]:,.0f}" for pace in paces), *ratios)
+    Console(width=140).print(table)
+    if against_pytest is not None:
+        print(f"patch, policy, lock and one covered run: {against_pytest} times a bare pytest --cov")
+
+
 CADENCES = ("weekly", "daily")
-PARTS = ("replay", "reference", "equal", "gate", "mutants", "scaling")
+PARTS = ("replay", "reference", "equal", "gate", "regate", "mutants", "scaling")
 
 
 def main(given: list[str] | None = None) -> int:
@@ -300,14 +280,23 @@ def main(given: list[str] | None = None) -> int:
     reference = replays(campaign, python, tape, runs, "reference", options.cadence) if "reference" in only else {}
     same = equal_results(campaign, python, tape) if "equal" in only else {}
     against_pytest = gate(campaign, python, runs) if "gate" in only else None
-    planted = mutants(campaign, python, runs) if "mutants" in only else {}
+    again = regate.measure(campaign, runs) if "regate" in only else {}
+    planted = mutation.compare(campaign, python, runs) if "mutants" in only else {}
     growth = scaling.measure(campaign, tape, runs) if "scaling" in only else {}
+    show(trivial, reference, against_pytest)
+    if again:
+        regate.show(again)
+    if planted:
+        mutation.show(planted)
     holds = (
         min(trivial.get("ratio", {}).values(), default=0) >= 10
         and min(reference.get("engine_ratio", {}).values(), default=0) >= 10
         and abs(same.get("difference", 1e9)) <= 0.01 * same.get("orders", 0)
         and (against_pytest or 9) <= 1.5
-        and planted.get("ratio", 0) >= 10
+        and bool(again)
+        and regate.holds(again)
+        and bool(planted)
+        and mutation.holds(planted)
         and bool(growth)
         and growth["holds"]
     )
@@ -322,8 +311,9 @@ def main(given: list[str] | None = None) -> int:
         reference_sessions_a_second=reference.get("sessions_a_second"),
         equal_results=same,
         gate_vs_pytest_cov=against_pytest,
-        mutants_vs_mutmut=planted.get("ratio"),
-        mutants_a_second=planted,
+        regate=again,
+        mutants_vs_mutmut=planted.get("ratio", {}).get("mutmut", {}).get("running"),
+        mutants=planted,
         scaling=growth,
         load_average=os.getloadavg(),
         peak_memory_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),

@@ -23,6 +23,8 @@ LAYERS = frozenset(
     + ("probes", "mutants", "extra")
 )
 RUNS = LAYERS - {"patch", "static", "protected", "lock", "extra"}
+#: Stages whose passing is remembered: their answer depends on nothing but the question.
+KEPT = frozenset(("static", "protected", "acceptance", "hidden", "probes", "mutants"))
 
 
 def check(
@@ -104,7 +106,7 @@ class _Gate(NewTests):
         """Run one stage. This is the boundary where any exception becomes a refusal."""
         began = time.monotonic()
         try:
-            found, evidence = step()
+            found, evidence = self.answer(name, step)
             status: Any = "refuse" if found else "pass"
         except Exception as error:  # noqa: BLE001  a check that crashed refuses, whatever it was
             found = judge_fault(name, f"{type(error).__name__}: {error}")
@@ -112,6 +114,30 @@ class _Gate(NewTests):
         self.findings += found
         self.stages.append(Stage(name, status, time.monotonic() - began, evidence))
         return not found
+
+    def answer(self, name: str, step: Callable[[], Outcome]) -> Outcome:
+        """Run a stage, or remember that it passed on the same question. A refusal is found out anew."""
+        if name not in KEPT:
+            return step()
+        key = f"stage:{name}:{self.question(name)}"
+        if key in self.cache:
+            evidence = self.cache[key]
+            if name == "mutants":
+                self.measured["mutation"] = evidence
+            return [], {**evidence, "cached": True}
+        found, evidence = step()
+        if not found:
+            self.cache[key] = evidence
+        return found, evidence
+
+    def question(self, name: str) -> str:
+        """Return the digest of all that a stage's answer depends on, beside the gate itself, which is this process."""
+        absent = sorted((path, sorted(names)) for path, names in self.absent.items())
+        parts: list[object] = [self.base.digest(), self.tree().digest(), self.phase, self.policy.digest]
+        parts += [absent, self.then]
+        if name in RUNS:
+            parts += [self.seed, self.attempt, self.secret, self.environment, self.ready().profile]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def failed(self) -> bool:
         """Say whether some stage could not finish."""

@@ -47,7 +47,10 @@ def codes() -> dict[str, Code]:
 def finding(code: str, path: str, line: int, was: str, expected: str = "") -> Finding:
     """Return a finding with the fix and the layer of its code, its reason as "Expected ..., was ..."."""
     row = codes()[code]
-    return Finding(code, path, line, f"Expected {expected or row.expected}, was {was}.", row.fix, row.layer)
+    reason = f"Expected {expected or row.expected}, was {was}."
+    if not reason.isprintable():  # what was may be the judged's own words
+        reason = "".join(letter if letter.isprintable() else "\ufffd" for letter in reason)
+    return Finding(code, path, line, reason, row.fix, row.layer)
 
 
 def explain(code: str) -> str:

@@ -26,6 +26,21 @@ ENDS = {
 }
 
 
+#: Most characters of a reason, and of what a failure says.
+REASON, SAID = 500, 8_000
+
+
+def shown(text: str, most: int, kept: str = "") -> str:
+    """Return a text of the judged as it may be stored and printed anywhere: of printable characters and `kept` alone.
+
+    Half a letter, a terminal's code or a NUL would come out again in a database, a log or somebody's terminal.
+    """
+    text = text[:most]
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in kept else "\ufffd" for letter in text)
+
+
 class WorkerFailure(Exception):
     """The strategy failed.
 
@@ -173,7 +188,7 @@ class Worker:
         deadline, self._deadline = self._deadline, None
         header, data = self._reply(deadline)
         if header["type"] == "hold":
-            return {"action": "hold", "reason": str(header.get("reason", ""))}
+            return {"action": "hold", "reason": shown(str(header.get("reason", "")), REASON)}
         if header["type"] != "target":
             raise self._garbage(f"Expected target or hold, was {header['type']!r:.80}.")
         return self._target(header, data)
@@ -221,7 +236,7 @@ class Worker:
         if type(reasons) is not dict or not all(type(text) is str for text in reasons.values()):
             raise self._garbage("Expected reasons as texts by symbol, was something else.")
         if reasons:
-            reasons = {symbol: reasons[symbol] for symbol in symbols if symbol in reasons}
+            reasons = {symbol: shown(reasons[symbol], REASON) for symbol in symbols if symbol in reasons}
         return {"action": "target", "weights": weights, "plan": plan, "reasons": reasons}
 
     def _symbols_of(self, header: dict[str, Any]) -> list[str]:
@@ -282,7 +297,7 @@ class Worker:
         if header["type"] != "failure":
             return header, data
         said = [header.get(name) for name in ("kind", "message", "traceback")]
-        kind, message, trace = (value[:8_000] if isinstance(value, str) else "" for value in said)
+        kind, message, trace = (shown(value, SAID, "\n\t") if isinstance(value, str) else "" for value in said)
         if survives and kind == "raised":
             raise WorkerFailure(kind, message, trace)
         raise self._failed(kind if kind in ("raised", "memory") else "garbage", message, trace)
@@ -327,7 +342,7 @@ class Worker:
     def _died(self) -> WorkerFailure:
         code = self._process.wait(5)  # None: it closed its channel and runs on, the same end
         self._process.kill()
-        printed = self._process.output()[-2_000:]
+        printed = shown(self._process.output()[-2_000:], SAID, "\n\t")
         kind, said = ENDS.get(
             code or 0, ("memory" if "MemoryError" in printed else "died", f"it ended with code {code}")
         )

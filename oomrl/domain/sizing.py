@@ -17,6 +17,8 @@ from oomrl.domain.trading import LiquidityPlan, Orders, TargetPortfolio
 from oomrl.errors import StrategyFailure
 
 TOLERANCE = 1e-9
+#: Sessions over which an order may work at most: a year of them.
+MOST_SESSIONS = 252
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +259,8 @@ def _check_plan(symbol: str, plan: LiquidityPlan) -> None:
         raise StrategyFailure(
             "plan", f"Expected a participation above 0 and up to 1, was {plan.max_participation} for {symbol}"
         )
-    if plan.sessions < 1:
-        raise StrategyFailure("plan", f"Expected 1 session or more, was {plan.sessions} for {symbol}")
+    if not 1 <= plan.sessions <= MOST_SESSIONS:
+        raise StrategyFailure("plan", f"Expected 1 to {MOST_SESSIONS} sessions, was {plan.sessions:.6g} for {symbol}")
     if plan.limit_bps is not None and not 0 <= plan.limit_bps < 10_000:
         raise StrategyFailure("plan", f"Expected limit_bps from 0 to below 10000, was {plan.limit_bps} for {symbol}")
 

@@ -92,6 +92,7 @@ def test_weights_that_are_no_long_only_portfolio_are_a_failure(weights: dict[str
         LiquidityPlan(0.0),
         LiquidityPlan(1.1),
         LiquidityPlan(sessions=0),
+        LiquidityPlan(sessions=10**290),
         LiquidityPlan(limit_bps=-1.0),
         LiquidityPlan(float("nan")),
     ],

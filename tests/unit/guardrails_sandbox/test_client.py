@@ -85,6 +85,21 @@ def test_a_target_comes_out_in_plain_values(process):
     }
 
 
+def test_what_is_said_can_be_stored_and_printed_anywhere(process):
+    """Half a letter breaks a database, a terminal's codes wipe lines: neither comes in."""
+    worker = worker_on(process, target(reasons={"A": "half \ud800 \x1b[2Kwiped\0\u202e" + "x" * 600}))
+    [reason] = ask(worker)["reasons"].values()
+    assert reason.startswith("half \ufffd \ufffd[2Kwiped\ufffd\ufffdxxx") and len(reason) == 500
+    process.theirs.sendall(encode({"type": "hold", "reason": "no\ud800"}))
+    assert ask(worker) == {"action": "hold", "reason": "no\ufffd"}
+    process.theirs.sendall(
+        encode({"type": "failure", "kind": "raised", "message": "\x1b[2J", "traceback": "a\nb\ud800"})
+    )
+    with pytest.raises(WorkerFailure) as failed:
+        ask(worker)
+    assert (failed.value.message, failed.value.traceback) == ("\ufffd[2J", "a\nb\ufffd")
+
+
 def test_a_target_without_plans_may_leave_out_the_names_that_it_had_before(process):
     again = target(None, 2, (0.1, 0.0), rows=2, columns=["weight"])
     first = target(["B", "A"], 2, (0.5, 0.25), rows=2, columns=["weight"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import random
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,9 +29,17 @@ OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {
 NUMBERS = ("off by one", "constant", "named constant")
 #: Constants of math and numpy: numbers by name.
 KNOWN = frozenset({"e", "euler_gamma", "pi", "tau"})
-#: Kinds of mutants that turn a condition round.
-CONDITIONS = ("comparison", "boolean")
+#: Kinds of mutants that turn a condition round, and that take one side of a choice whatever is asked.
+CONDITIONS, CHOICE = ("comparison", "boolean"), "choice"
 CLAMPS = ("min", "max", "minimum", "maximum", "clip", "fmin", "fmax")
+#: Calls that say yes or no, alone or of each element.
+TRUTHS = frozenset({
+    "all", "allclose", "any", "array_equal", "bool", "endswith", "equal", "greater", "greater_equal", "hasattr",
+    "isalpha", "isascii", "isclose", "isdecimal", "isdigit", "isdisjoint", "isfinite", "isin", "isinf",
+    "isinstance", "islower", "isnan", "issubset", "issuperset", "isupper", "is_integer", "less", "less_equal",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal", "signbit", "startswith",
+})  # fmt: skip
+SIGNS = ("copysign", "heaviside", "sign")
 
 
 @dataclass(frozen=True)
@@ -45,8 +54,9 @@ class Mutant:
     column: int = 0
 
 
-#: The switch's name in planted source: new in each process of the judge, so that no judged code can shadow it.
-SWITCH = planted_name()
+#: Names in planted source of the switch and of what moves numbers: new in each process of the judge, so that no judged
+#: code can shadow them.
+SWITCH, MOVED = planted_name(), planted_name()
 
 
 def _on(number: int) -> ast.expr:
@@ -55,12 +65,12 @@ def _on(number: int) -> ast.expr:
 
 def _imports(module: ast.Module) -> None:
     """Import the switch after the docstring and the future imports, where an import may stand first."""
-    at = 0
+    at, names = 0, [ast.alias("on", SWITCH), ast.alias("moved", MOVED)]
     for at, node in enumerate(module.body):
         docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not docstring and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
             break
-    module.body.insert(at, ast.ImportFrom("guardrails_switch", [ast.alias("on", SWITCH)], 0))
+    module.body.insert(at, ast.ImportFrom("guardrails_switch", names, 0))
 
 
 Place = tuple[str, int]
@@ -179,28 +189,66 @@ class _Probes(ast.NodeTransformer):
         return [_raise(number), statement]
 
 
+def sides(node: ast.AST) -> list[ast.expr]:
+    """Return what stands for each side of a choice that an expression makes, whatever it asks; of no choice nothing."""
+    if isinstance(node, ast.Compare):
+        return _truths(node)
+    if not isinstance(node, ast.Call):
+        return []
+    name, given = getattr(node.func, "attr", getattr(node.func, "id", "")), node.args
+    if name in TRUTHS:
+        return _truths(node)
+    if name in SIGNS:
+        size = ast.Call(ast.Name("abs", ast.Load()), [node], [])
+        return [size, ast.UnaryOp(ast.USub(), size)]
+    if isinstance(node.func, ast.Attribute) and name in ("where", "select", "choose") and len(given) == 3:
+        return [ast.Call(node.func, [sure, *given[1:]], node.keywords) for sure in _truths(given[0])]
+    if isinstance(node.func, ast.Attribute) and name in ("get", "pop") and len(given) == 2:
+        return [ast.Subscript(node.func.value, given[0], ast.Load()), given[1]]
+    return []
+
+
+def _truths(node: ast.expr) -> list[ast.expr]:
+    return [
+        ast.BinOp(node, ast.BitOr(), ast.Constant(True)),
+        ast.BinOp(node, ast.BitAnd(), ast.Constant(False)),
+    ]
+
+
+def new_choices(now: ast.AST, before: ast.AST | None, lines: Collection[int]) -> set[tuple[int, int]]:
+    """Return the places (line, column) of choices on changed lines that were not made before as often."""
+    was, here = (Counter(map(ast.dump, filter(sides, ast.walk(tree)))) for tree in (before or ast.Module([], []), now))
+    return {
+        (node.lineno, node.col_offset)
+        for node in ast.walk(now)
+        if isinstance(node, ast.expr) and node.lineno in lines and sides(node)
+        if here[ast.dump(node)] > was[ast.dump(node)]
+    }
+
+
 def mutants(
     tree: Tree,
     lines: Mapping[str, Collection[int]],
     *,
     seed: int,
     most: int,
-    numbers: Mapping[str, Collection[tuple[int, int]]] | None = None,
+    must: Mapping[str, Collection[tuple[int, int]]] | None = None,
 ) -> tuple[list[Mutant], Tree]:
     """Return up to `most` mutants of the given lines, drawn by the seed, and the tree in which all of them sleep.
 
-    Those that change a number at one of the places (line, column) of `numbers` are all among them, beyond `most` if
-    need be.
+    Those of a number, a condition or a side of a choice at one of the places (line, column) of `must` are all among
+    them, beyond `most` if need be; of choices there are none elsewhere.
     """
     found: list[Mutant] = []
     always: set[int] = set()
     for path in sorted(lines):
         if path.endswith(".py") and path in tree:
-            finder = _Mutator(path, lines[path], None, 0, named_numbers(tree, path))
+            rows = (must or {}).get(path, ())
+            finder = _Mutator(path, lines[path], None, 0, named_numbers(tree, path), rows)
             finder.visit(ast.parse(tree[path]))
-            rows = (numbers or {}).get(path, ())
             for at, mutant in enumerate(finder.found, len(found)):
-                always |= {at} if mutant.kind in NUMBERS and (mutant.line, mutant.column) in rows else set()
+                asked = mutant.kind in (*NUMBERS, *CONDITIONS, CHOICE) and (mutant.line, mutant.column) in rows
+                always |= {at} if asked else set()
             found += finder.found
     others = sorted(set(range(len(found))) - always)
     chosen = sorted([*always, *random.Random(seed).sample(others, min(most, len(others)))])
@@ -210,7 +258,8 @@ def mutants(
     for path in sorted(lines):
         if path.endswith(".py") and path in tree:
             module = ast.parse(tree[path])
-            planter = _Mutator(path, lines[path], places, at, named_numbers(tree, path))
+            rows = (must or {}).get(path, ())
+            planter = _Mutator(path, lines[path], places, at, named_numbers(tree, path), rows)
             planter.visit(module)
             at += len(planter.found)
             _imports(module)
@@ -267,8 +316,9 @@ class _Mutator(ast.NodeTransformer):
         numbers: Mapping[int, int] | None,
         start: int,
         named: tuple[set[str], set[str]],
+        must: Collection[tuple[int, int]],
     ) -> None:
-        self.path, self.lines, self.numbers, self.at = path, set(lines), numbers, start
+        self.path, self.lines, self.numbers, self.at, self.must = path, set(lines), numbers, start, set(must)
         self.names, self.attributes = named
         self.found: list[Mutant] = []
         self.inside = 0
@@ -308,11 +358,12 @@ class _Mutator(ast.NodeTransformer):
         swapped = COMPARISONS.get(type(node.ops[0]))
         changed = copy.deepcopy(node)
         before = ast.unparse(node)
-        visited = self.generic_visit(node)
-        if swapped is None or len(node.ops) > 1:
-            return self._expr(visited)
+        kept = copy.deepcopy(node)
+        visited = self._sides(kept, self._expr(self.generic_visit(node)))
+        if swapped is None or len(kept.ops) > 1:
+            return visited
         changed.ops = [swapped()]
-        return self._choice(node, "comparison", before, changed, visited)
+        return self._choice(kept, "comparison", before, changed, visited)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         before, kept = ast.unparse(node), copy.deepcopy(node)
@@ -343,13 +394,19 @@ class _Mutator(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         before, kept = ast.unparse(node), copy.deepcopy(node)
-        visited = self._expr(self.generic_visit(node))
+        visited = self._sides(kept, self._expr(self.generic_visit(node)))
         name = kept.func.attr if isinstance(kept.func, ast.Attribute) else getattr(kept.func, "id", "")
         asked = kept.args[1] if name == "getattr" and len(kept.args) > 1 else None
         if isinstance(asked, ast.Constant) and asked.value in self.attributes:
             return self._named(kept, visited)
         if name in CLAMPS and kept.args and not isinstance(kept.args[0], ast.Starred):
             return self._choice(kept, "dropped clamp", before, kept.args[0], visited)
+        return visited
+
+    def _sides(self, kept: ast.expr, visited: ast.expr) -> ast.expr:
+        """Take each side of a choice at a place where all of them are tried."""
+        for side in sides(kept) if (kept.lineno, kept.col_offset) in self.must else ():
+            visited = self._choice(kept, CHOICE, ast.unparse(kept), side, visited)
         return visited
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
@@ -371,9 +428,8 @@ class _Mutator(ast.NodeTransformer):
         """Change a constant of the package where it is used."""
         if not isinstance(node, ast.Call) and not isinstance(node.ctx, ast.Load):
             return visited or node
-        other = ast.BinOp(copy.deepcopy(node), ast.Mult(), ast.Constant(1.5))
-        more = ast.BinOp(other, ast.Add(), ast.Constant(1))
-        return self._choice(node, "named constant", ast.unparse(node), more, visited or node)
+        moved = ast.Call(ast.Name(MOVED, ast.Load()), [copy.deepcopy(node)], [])
+        return self._choice(node, "named constant", ast.unparse(node), moved, visited or node)
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         """Leave the pattern, in which there is no room for a switch; each case has a body of its own to be reached."""
@@ -393,7 +449,8 @@ class _Mutator(ast.NodeTransformer):
         return node
 
     def _choice(self, node: ast.expr, kind: str, before: str, changed: ast.expr, visited: ast.AST) -> ast.expr:
-        number = self._offer(node, kind, before, ast.unparse(changed))
+        after = f"{before} * 1.5 + 1" if kind == "named constant" else ast.unparse(changed)
+        number = self._offer(node, kind, before, after)
         return self._expr(visited) if number is None else ast.IfExp(_on(number), changed, self._expr(visited))
 
     def _offer(self, node: ast.AST, kind: str, before: str, after: str) -> int | None:

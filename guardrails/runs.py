@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from guardrails.checks.codes import finding
-from guardrails.mutation import CONDITIONS, NUMBERS, Mutant
+from guardrails.mutation import CHOICE, CONDITIONS, NUMBERS, Mutant
 from guardrails.policy import Coverage
 from guardrails.verdict import Finding
 
@@ -138,13 +138,20 @@ def judge_numbers(
     return [finding("GR710", "", 0, f"{len(loose)} that no test does")] if loose else []
 
 
-def judge_conditions(tried: Sequence[tuple[Mutant, str]], rows: Mapping[str, Collection[Line]]) -> list[Finding]:
-    """Refuse conditions on changed lines that may be turned round without any test failing."""
-    loose = [
-        mutant
+def judge_conditions(
+    tried: Sequence[tuple[Mutant, str]],
+    rows: Mapping[str, Collection[Line]],
+    choices: Mapping[str, Collection[tuple[int, int]]],
+) -> list[Finding]:
+    """Refuse conditions on changed lines that may be turned round, and new choices (line, column) of which one side may
+    be taken always, without any test failing."""
+    loose = {
+        (mutant.path, mutant.line, mutant.column)
         for mutant, end in tried
-        if mutant.kind in CONDITIONS and mutant.line in rows.get(mutant.path, ()) and end in ("survived", "unreached")
-    ]
+        if end in ("survived", "unreached")
+        if (mutant.kind in CONDITIONS and mutant.line in rows.get(mutant.path, ()))
+        or (mutant.kind == CHOICE and (mutant.line, mutant.column) in choices.get(mutant.path, ()))
+    }
     return [finding("GR780", "", 0, f"{len(loose)} that no test does")] if loose else []
 
 

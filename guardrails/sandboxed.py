@@ -101,10 +101,10 @@ class SandboxBench:
         seed: int,
         most: int,
         only: Sequence[str] = (),
-        numbers: Mapping[str, Collection[tuple[int, int]]] | None = None,
+        must: Mapping[str, Collection[tuple[int, int]]] | None = None,
     ) -> list[tuple[Mutant, str]]:
         """Return the mutants of these lines and how each ended: killed, crashed, survived or unreached."""
-        chosen, planted = mutants(tree, lines, seed=seed, most=most, numbers=numbers)
+        chosen, planted = mutants(tree, lines, seed=seed, most=most, must=must)
         ends = self.plant(tree, planted, [(mutant.path, mutant.line) for mutant in chosen], only=only)
         return list(zip(chosen, ends, strict=True))
 

@@ -28,7 +28,7 @@ from guardrails.checks.named import (
 )
 from guardrails.checks.parameters import read_parameters
 from guardrails.environment import GateEnvironment
-from guardrails.mutation import Mutant
+from guardrails.mutation import CHOICE, Mutant, new_choices
 from guardrails.patch import changed_lines, judge_patch
 from guardrails.policy import PhaseName, Policy
 from guardrails.ro_lock import Anchors, seed_for
@@ -242,15 +242,17 @@ class Stages:
         shown = self.shown(self.tree())
         before = {module.path: module for module in build_index(self.base, self.policy)[0].modules.values()}
         rows = changed_lines(self.base, self.tree())
-        numbers = {
-            module.path: new_numbers(module, before.get(module.path), rows[module.path])
-            for module in build_index(self.tree(), self.policy)[0].modules.values()
-            if module.path in rows
-        }
-        tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most, numbers=numbers) if lines else ()
+        numbers, choices = dict[str, set[tuple[int, int]]](), dict[str, set[tuple[int, int]]]()
+        for module in build_index(self.tree(), self.policy)[0].modules.values():
+            if module.path in rows:
+                standing = before.get(module.path)
+                numbers[module.path] = new_numbers(module, standing, rows[module.path])
+                choices[module.path] = new_choices(module.tree, standing.tree if standing else None, rows[module.path])
+        must = {path: numbers[path] | choices[path] for path in numbers}
+        tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most, must=must) if lines else ()
         self.measured["mutation"] = mutation_figures(tried, "no function of the package changed")
-        found = judge_mutants([end for _, end in tried], rules.minimum)
-        found += judge_numbers(tried, numbers) + judge_conditions(tried, rows)
+        found = judge_mutants([end for mutant, end in tried if mutant.kind != CHOICE], rules.minimum)
+        found += judge_numbers(tried, numbers) + judge_conditions(tried, rows, choices)
         return found, self.measured["mutation"]
 
     def judge_extra(self) -> Outcome:

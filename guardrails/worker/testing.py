@@ -43,6 +43,17 @@ KILLED, CRASHED, SURVIVED = b"killed", b"crashed", b"survived"
 AFTER_CRASH = 10  # so many more tests may still show an assertion that fails
 
 
+def moved(value: Any) -> Any:
+    """Return a constant of the judged with each number in it another: half as much again, and one."""
+    if type(value) in (int, float):
+        return value + value // 2 + 1 if type(value) is int else value * 1.5 + 1
+    if isinstance(value, dict):
+        return {key: moved(part) for key, part in value.items()}
+    if type(value) in (tuple, list, set, frozenset):
+        return type(value)(map(moved, value))
+    return value * 1.5 + 1 if type(value).__module__ == "numpy" else value
+
+
 class Switch:
     """What planted code asks: is change k on. Where nobody knows yet which tests reach a change, it takes notes."""
 
@@ -52,6 +63,7 @@ class Switch:
         self.test = ""
         module: Any = types.ModuleType("guardrails_switch")
         module.on = self.noted if notes else self.active.__contains__
+        module.moved = moved
         sys.modules["guardrails_switch"] = module
 
     def noted(self, k: int) -> bool:

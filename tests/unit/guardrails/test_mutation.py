@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import types
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails.checks.static import judge_static
-from guardrails.mutation import NUMBERS, Mutant, mutants, with_probes
+from guardrails.mutation import CHOICE, NUMBERS, Mutant, mutants, new_choices, with_probes
 from guardrails.tree import Tree
 from tests.unit.guardrails import small
 
@@ -20,7 +21,7 @@ PATH = "src/strategy/sample.py"
 def ran(tree: Tree, monkeypatch: pytest.MonkeyPatch, on: Callable[[int], bool]) -> dict[str, Any]:
     """Run the planted sample under a switch and return its names."""
     switch: Any = types.ModuleType("guardrails_switch")
-    switch.on = on
+    switch.on, switch.moved = on, lambda number: number * 1.5 + 1
     monkeypatch.setitem(sys.modules, "guardrails_switch", switch)
     names: dict[str, Any] = {}
     exec(compile(tree[PATH], PATH, "exec"), names)  # noqa: S102 - the judge made it
@@ -180,3 +181,37 @@ def test_numbers_that_share_a_case_are_refused() -> None:
     held = "def change(x):\n    text = '30' + 'a'\n    return len(text)\n"
     result = small.tree().replace({PATH: held.encode()})
     assert "GR282" in {item.code for item in judge_static(small.tree(), result, [PATH], "logic", small.policy())}
+
+
+CHOICES = """import numpy as np
+
+
+def change(first, last, known):
+    up = np.where(np.greater(last, first), last, first)
+    return up + known.get("cost", 1.0) * (last > 2.0) * np.sign(last)
+"""
+
+
+def test_each_side_of_a_new_choice_is_tried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = new_choices(ast.parse(CHOICES), None, range(1, 99))
+    assert len(places) == 5
+    found, tree = mutants(Tree({PATH: CHOICES.encode()}), {PATH: range(1, 99)}, seed=1, most=0, must={PATH: places})
+    alone = [at for at, mutant in enumerate(found) if mutant.kind == CHOICE]
+    assert len(alone) == 10
+    arguments = 3.0, 4.0, {"cost": 0.5}
+    assert ran(tree, monkeypatch, lambda k: False)["change"](*arguments) == 4.5
+    ends = set()
+    for at in alone:
+        value = ran(tree, monkeypatch, lambda k, at=at: k == at)["change"](*arguments)  # type: ignore[misc]
+        ends.add((found[at].before.partition("(")[0].partition(" ")[0], float(value)))
+    assert ends == {
+        ("np.where", 4.5), ("np.where", 3.5), ("np.greater", 4.5), ("np.greater", 3.5), ("known.get", 4.5),
+        ("known.get", 5.0), ("last", 4.5), ("last", 4.0), ("np.sign", 4.5), ("np.sign", 3.5),
+    }  # fmt: skip
+
+
+def test_a_choice_that_was_made_before_is_not_new() -> None:
+    before, now = ast.parse(CHOICES), ast.parse(CHOICES.replace("1.0) *", "1.0) * (first < 1.0) *"))
+    assert new_choices(before, before, range(1, 99)) == set()
+    assert len(new_choices(now, before, range(1, 99))) == 1
+    assert new_choices(now, before, [5]) == set()

@@ -22,7 +22,7 @@ RULES = (
     "Only the files named as editable may change; tests, golden cases, configuration and the policy are locked.",
     "Source may import only what the policy allows; no input or output, clock, environment, randomness or reflection.",
     "Protected financial mathematics may not change.",
-    "Statement and branch coverage of the tests must stay at 95 % or above, also on changed lines.",
+    "Statement and branch coverage of the tests must stay at 95 % or above; every changed line must run.",
     "A hidden judge checks that no decision depends on the future, on names, on dates or on the price level.",
     "The candidate must beat the version that trades by more than luck, net of all costs, and stay invested.",
 )

@@ -118,6 +118,23 @@ def test_a_raise_planted_where_tests_look_away_is_noticed(policy: Policy, cache:
     assert codes(judge(edit("    gap = last - first", swallowed), policy, cache)) & {"GR511", "GR510"}
 
 
+@pytest.mark.parametrize(
+    ("after", "code"),
+    [
+        ("    gap = (last - first) * (1.0 - 2.0 * int(first != first))", "GR780"),
+        ("    gap = last - first\n    gap = {first: -gap}.get(last, gap)", "GR780"),
+        ("    gap = last - first\n    gap *= (1.0, -1.0)[int(max(MOST) < first)]", "GR710"),
+    ],
+)
+def test_a_turn_that_no_test_meets_is_refused(after: str, code: str, policy: Policy, cache: dict[str, Any]) -> None:
+    """A choice without a branch, one by a table, and a bound that stands in a tuple of the module."""
+    named = whole_gate.SIGNAL[: whole_gate.SIGNAL.index("    gap = ")]
+    before = named.rpartition("\ndef ")[2] + "    gap = last - first"
+    changed = before.replace("    gap = last - first", after)
+    bound = "MOST = (1000000.0,)\n\n\n" if "MOST" in after else ""
+    assert code in codes(judge(edit(f"def {before}", f"{bound}def {changed}"), policy, cache))
+
+
 NEW = """--- /dev/null
 +++ b/tests/generated/test_new.py
 @@ -0,0 +1,9 @@

@@ -43,7 +43,7 @@ class Bench(Protocol):
         seed: int,
         most: int,
         only: Sequence[str] = (),
-        must: Mapping[str, Collection[tuple[int, int]]] | None = None,
+        must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
     ) -> Sequence[tuple[Mutant, str]]:
         """Mutate these lines; return the mutants and how each ended: killed, crashed, survived or unreached."""
         ...

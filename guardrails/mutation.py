@@ -189,22 +189,27 @@ class _Probes(ast.NodeTransformer):
         return [_raise(number), statement]
 
 
-def sides(node: ast.AST) -> list[ast.expr]:
-    """Return what stands for each side of a choice that an expression makes, whatever it asks; of no choice nothing."""
+def sides(node: ast.AST) -> list[tuple[ast.expr, list[ast.expr]]]:
+    """Return the sides of a choice that an expression makes: what takes one always, and what the other side says.
+
+    An expression that makes no choice has none.
+    """
     if isinstance(node, ast.Compare):
-        return _truths(node)
+        return [(side, [node]) for side in _truths(node)]
     if not isinstance(node, ast.Call):
         return []
     name, given = getattr(node.func, "attr", getattr(node.func, "id", "")), node.args
     if name in TRUTHS:
-        return _truths(node)
+        return [(side, [node]) for side in _truths(node)]
     if name in SIGNS:
         size = ast.Call(ast.Name("abs", ast.Load()), [node], [])
-        return [size, ast.UnaryOp(ast.USub(), size)]
-    if isinstance(node.func, ast.Attribute) and name in ("where", "select", "choose") and len(given) == 3:
-        return [ast.Call(node.func, [sure, *given[1:]], node.keywords) for sure in _truths(given[0])]
+        return [(size, [node]), (ast.UnaryOp(ast.USub(), size), [node])]
+    if isinstance(node.func, ast.Attribute) and name == "where" and len(given) == 3:
+        pairs = zip(_truths(given[0]), (given[2], given[1]), strict=True)
+        return [(ast.Call(node.func, [sure, *given[1:]], node.keywords), [given[0], lost]) for sure, lost in pairs]
     if isinstance(node.func, ast.Attribute) and name in ("get", "pop") and len(given) == 2:
-        return [ast.Subscript(node.func.value, given[0], ast.Load()), given[1]]
+        found = ast.Subscript(node.func.value, given[0], ast.Load())
+        return [(found, [found, given[1]]), (given[1], [found])]
     return []
 
 
@@ -215,14 +220,23 @@ def _truths(node: ast.expr) -> list[ast.expr]:
     ]
 
 
-def new_choices(now: ast.AST, before: ast.AST | None, lines: Collection[int]) -> set[tuple[int, int]]:
-    """Return the places (line, column) of choices on changed lines that were not made before as often."""
-    was, here = (Counter(map(ast.dump, filter(sides, ast.walk(tree)))) for tree in (before or ast.Module([], []), now))
+def new_choices(now: ast.AST, before: ast.AST | None, lines: Collection[int]) -> set[tuple[int, ...]]:
+    """Return the sides (line, column, number) of choices on changed lines that do not stand there as often before."""
+
+    def said(tree: ast.AST) -> list[tuple[ast.expr, int, str]]:
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr)]
+        return [
+            (node, number, str([number, *map(ast.dump, words)]))
+            for node in nodes
+            for number, (_, words) in enumerate(sides(node))
+        ]
+
+    was, here = Counter(text for *_, text in said(before or ast.Module([], []))), said(now)
+    count = Counter(text for *_, text in here)
     return {
-        (node.lineno, node.col_offset)
-        for node in ast.walk(now)
-        if isinstance(node, ast.expr) and node.lineno in lines and sides(node)
-        if here[ast.dump(node)] > was[ast.dump(node)]
+        (node.lineno, node.col_offset, number)
+        for node, number, text in here
+        if {*range(node.lineno, (node.end_lineno or node.lineno) + 1)} & {*lines} and count[text] > was[text]
     }
 
 
@@ -232,12 +246,12 @@ def mutants(
     *,
     seed: int,
     most: int,
-    must: Mapping[str, Collection[tuple[int, int]]] | None = None,
+    must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
 ) -> tuple[list[Mutant], Tree]:
     """Return up to `most` mutants of the given lines, drawn by the seed, and the tree in which all of them sleep.
 
-    Those of a number, a condition or a side of a choice at one of the places (line, column) of `must` are all among
-    them, beyond `most` if need be; of choices there are none elsewhere.
+    Those of a number or condition at one of the places (line, column) of `must` and the sides of choices there (line,
+    column, number) are all among them, beyond `most` if need be; other choices are left alone.
     """
     found: list[Mutant] = []
     always: set[int] = set()
@@ -247,8 +261,8 @@ def mutants(
             finder = _Mutator(path, lines[path], None, 0, named_numbers(tree, path), rows)
             finder.visit(ast.parse(tree[path]))
             for at, mutant in enumerate(finder.found, len(found)):
-                asked = mutant.kind in (*NUMBERS, *CONDITIONS, CHOICE) and (mutant.line, mutant.column) in rows
-                always |= {at} if asked else set()
+                asked = mutant.kind in (*NUMBERS, *CONDITIONS) and (mutant.line, mutant.column) in rows
+                always |= {at} if asked or mutant.kind == CHOICE else set()
             found += finder.found
     others = sorted(set(range(len(found))) - always)
     chosen = sorted([*always, *random.Random(seed).sample(others, min(most, len(others)))])
@@ -316,7 +330,7 @@ class _Mutator(ast.NodeTransformer):
         numbers: Mapping[int, int] | None,
         start: int,
         named: tuple[set[str], set[str]],
-        must: Collection[tuple[int, int]],
+        must: Collection[tuple[int, ...]],
     ) -> None:
         self.path, self.lines, self.numbers, self.at, self.must = path, set(lines), numbers, start, set(must)
         self.names, self.attributes = named
@@ -404,9 +418,10 @@ class _Mutator(ast.NodeTransformer):
         return visited
 
     def _sides(self, kept: ast.expr, visited: ast.expr) -> ast.expr:
-        """Take each side of a choice at a place where all of them are tried."""
-        for side in sides(kept) if (kept.lineno, kept.col_offset) in self.must else ():
-            visited = self._choice(kept, CHOICE, ast.unparse(kept), side, visited)
+        """Take a side of a choice always, where that is to be tried."""
+        for number, (side, _) in enumerate(sides(kept)):
+            if (kept.lineno, kept.col_offset, number) in self.must:
+                visited = self._choice(kept, CHOICE, ast.unparse(kept), side, visited)
         return visited
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:

@@ -138,19 +138,14 @@ def judge_numbers(
     return [finding("GR710", "", 0, f"{len(loose)} that no test does")] if loose else []
 
 
-def judge_conditions(
-    tried: Sequence[tuple[Mutant, str]],
-    rows: Mapping[str, Collection[Line]],
-    choices: Mapping[str, Collection[tuple[int, int]]],
-) -> list[Finding]:
-    """Refuse conditions on changed lines that may be turned round, and new choices (line, column) of which one side may
-    be taken always, without any test failing."""
+def judge_conditions(tried: Sequence[tuple[Mutant, str]], rows: Mapping[str, Collection[Line]]) -> list[Finding]:
+    """Refuse conditions on changed lines that may be turned round, and choices one side of which may be taken always,
+    without any test failing."""
     loose = {
         (mutant.path, mutant.line, mutant.column)
         for mutant, end in tried
         if end in ("survived", "unreached")
-        if (mutant.kind in CONDITIONS and mutant.line in rows.get(mutant.path, ()))
-        or (mutant.kind == CHOICE and (mutant.line, mutant.column) in choices.get(mutant.path, ()))
+        if mutant.kind == CHOICE or (mutant.kind in CONDITIONS and mutant.line in rows.get(mutant.path, ()))
     }
     return [finding("GR780", "", 0, f"{len(loose)} that no test does")] if loose else []
 

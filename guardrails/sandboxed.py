@@ -101,7 +101,7 @@ class SandboxBench:
         seed: int,
         most: int,
         only: Sequence[str] = (),
-        must: Mapping[str, Collection[tuple[int, int]]] | None = None,
+        must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
     ) -> list[tuple[Mutant, str]]:
         """Return the mutants of these lines and how each ended: killed, crashed, survived or unreached."""
         chosen, planted = mutants(tree, lines, seed=seed, most=most, must=must)

@@ -242,17 +242,17 @@ class Stages:
         shown = self.shown(self.tree())
         before = {module.path: module for module in build_index(self.base, self.policy)[0].modules.values()}
         rows = changed_lines(self.base, self.tree())
-        numbers, choices = dict[str, set[tuple[int, int]]](), dict[str, set[tuple[int, int]]]()
+        numbers, must = dict[str, set[tuple[int, int]]](), dict[str, set[tuple[int, ...]]]()
         for module in build_index(self.tree(), self.policy)[0].modules.values():
             if module.path in rows:
                 standing = before.get(module.path)
                 numbers[module.path] = new_numbers(module, standing, rows[module.path])
-                choices[module.path] = new_choices(module.tree, standing.tree if standing else None, rows[module.path])
-        must = {path: numbers[path] | choices[path] for path in numbers}
+                choices = new_choices(module.tree, standing.tree if standing else None, rows[module.path])
+                must[module.path] = {*numbers[module.path], *choices, *(place[:2] for place in choices)}
         tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most, must=must) if lines else ()
         self.measured["mutation"] = mutation_figures(tried, "no function of the package changed")
         found = judge_mutants([end for mutant, end in tried if mutant.kind != CHOICE], rules.minimum)
-        found += judge_numbers(tried, numbers) + judge_conditions(tried, rows, choices)
+        found += judge_numbers(tried, numbers) + judge_conditions(tried, rows)
         return found, self.measured["mutation"]
 
     def judge_extra(self) -> Outcome:

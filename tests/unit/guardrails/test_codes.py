@@ -93,7 +93,6 @@ def judge_facts(facts: dict[str, Any]) -> list[Finding]:
         "conditions": lambda: judge_conditions(
             [(Mutant("a.py", line, kind, "1", "2"), end) for kind, line, end in facts["mutants"]],
             {"a.py": {4}},
-            {"a.py": {(5, 0)}},
         ),
         "new": lambda: judge_new_tests(list(facts["outcomes"]), run, "test_defect_"),
         "steady": lambda: judge_steady([TestRun(outcomes) for outcomes in facts["runs"]]),

@@ -94,7 +94,7 @@ class FakeBench:
         seed: int,
         most: int,
         only: Sequence[str] = (),
-        must: Mapping[str, Collection[tuple[int, int]]] | None = None,
+        must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
     ) -> list[tuple[Mutant, str]]:
         self.seen.append("mutants")
         assert 8 in lines[SIGNAL]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails.checks.static import judge_static
-from guardrails.mutation import CHOICE, NUMBERS, Mutant, mutants, new_choices, with_probes
+from guardrails.mutation import CHOICE, NUMBERS, Mutant, mutants, new_choices, sides, with_probes
 from guardrails.tree import Tree
 from tests.unit.guardrails import small
 
@@ -194,7 +194,7 @@ def change(first, last, known):
 
 def test_each_side_of_a_new_choice_is_tried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     places = new_choices(ast.parse(CHOICES), None, range(1, 99))
-    assert len(places) == 5
+    assert len(places) == 10
     found, tree = mutants(Tree({PATH: CHOICES.encode()}), {PATH: range(1, 99)}, seed=1, most=0, must={PATH: places})
     alone = [at for at, mutant in enumerate(found) if mutant.kind == CHOICE]
     assert len(alone) == 10
@@ -213,5 +213,14 @@ def test_each_side_of_a_new_choice_is_tried_alone(monkeypatch: pytest.MonkeyPatc
 def test_a_choice_that_was_made_before_is_not_new() -> None:
     before, now = ast.parse(CHOICES), ast.parse(CHOICES.replace("1.0) *", "1.0) * (first < 1.0) *"))
     assert new_choices(before, before, range(1, 99)) == set()
-    assert len(new_choices(now, before, range(1, 99))) == 1
+    assert len(new_choices(now, before, range(1, 99))) == 2
     assert new_choices(now, before, [5]) == set()
+
+
+def test_of_a_choice_that_stands_the_side_that_changed_is_new() -> None:
+    before, now = ast.parse(CHOICES), ast.parse(CHOICES.replace("last, first)\n", "last, -last)\n"))
+    [(_, _, number)] = new_choices(now, before, range(1, 99))
+    [where] = [node for node in ast.walk(now) if isinstance(node, ast.Call) and ast.unparse(node.func) == "np.where"]
+    always, words = sides(where)[number]
+    assert ast.unparse(always) == "np.where(np.greater(last, first) | True, last, -last)"
+    assert [ast.unparse(word) for word in words] == ["np.greater(last, first)", "-last"]

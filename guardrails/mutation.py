@@ -194,7 +194,9 @@ def sides(node: ast.AST) -> list[tuple[ast.expr, list[ast.expr]]]:
 
     An expression that makes no choice has none.
     """
-    if isinstance(node, ast.Compare):
+    masked = isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
+    turned = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert)
+    if isinstance(node, ast.expr) and (masked or turned or isinstance(node, ast.Compare)):
         return [(side, [node]) for side in _truths(node)]
     if not isinstance(node, ast.Call):
         return []
@@ -381,7 +383,7 @@ class _Mutator(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         before, kept = ast.unparse(node), copy.deepcopy(node)
-        visited = self._expr(self.generic_visit(node))
+        visited = self._sides(kept, self._expr(self.generic_visit(node)))
         swapped = OPERATORS.get(type(node.op))
         if swapped is not None:
             other = copy.deepcopy(kept)
@@ -395,7 +397,7 @@ class _Mutator(ast.NodeTransformer):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         before, kept = ast.unparse(node), copy.deepcopy(node)
-        visited = self._expr(self.generic_visit(node))
+        visited = self._sides(kept, self._expr(self.generic_visit(node)))
         if isinstance(kept.op, ast.USub | ast.Not | ast.Invert) and not isinstance(kept.operand, ast.Constant):
             return self._choice(kept, "sign", before, copy.deepcopy(kept.operand), visited)
         return visited

@@ -188,16 +188,17 @@ CHOICES = """import numpy as np
 
 def change(first, last, known):
     up = np.where(np.greater(last, first), last, first)
-    return up + known.get("cost", 1.0) * (last > 2.0) * np.sign(last)
+    up = up + known.get("cost", 1.0) * (last > 2.0) * np.sign(last)
+    return up * ~np.bool_(0.0)
 """
 
 
 def test_each_side_of_a_new_choice_is_tried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     places = new_choices(ast.parse(CHOICES), None, range(1, 99))
-    assert len(places) == 10
+    assert len(places) == 12
     found, tree = mutants(Tree({PATH: CHOICES.encode()}), {PATH: range(1, 99)}, seed=1, most=0, must={PATH: places})
     alone = [at for at, mutant in enumerate(found) if mutant.kind == CHOICE]
-    assert len(alone) == 10
+    assert len(alone) == 12
     arguments = 3.0, 4.0, {"cost": 0.5}
     assert ran(tree, monkeypatch, lambda k: False)["change"](*arguments) == 4.5
     ends = set()
@@ -206,7 +207,8 @@ def test_each_side_of_a_new_choice_is_tried_alone(monkeypatch: pytest.MonkeyPatc
         ends.add((found[at].before.partition("(")[0].partition(" ")[0], float(value)))
     assert ends == {
         ("np.where", 4.5), ("np.where", 3.5), ("np.greater", 4.5), ("np.greater", 3.5), ("known.get", 4.5),
-        ("known.get", 5.0), ("last", 4.5), ("last", 4.0), ("np.sign", 4.5), ("np.sign", 3.5),
+        ("known.get", 5.0), ("last", 4.5), ("last", 4.0), ("np.sign", 4.5), ("np.sign", 3.5), ("~np.bool_", 4.5),
+        ("~np.bool_", 0.0),
     }  # fmt: skip
 
 

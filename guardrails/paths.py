@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from guardrails.tree import Tree
+from guardrails.tree import UNREAD, Tree
 
 PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*|\.[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
@@ -23,6 +23,8 @@ def path_fault(path: str) -> str:
             return "ASCII letters, digits, '_', '-' and '.' in each part"
         if re.fullmatch(r"\.?git(~\d|\..*)?", part, re.IGNORECASE) or DEVICES.fullmatch(part):
             return "no version-control or device name"
+        if part.casefold() in UNREAD:
+            return "no folder that trees leave out"
     return ""
 
 

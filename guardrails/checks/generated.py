@@ -30,7 +30,10 @@ def judge_tests(module: Module, data: bytes, before: Module | None, index: Index
     # People wrote what stood there before: only how its names are bound can be turned round from outside, or all of
     # it by what a person let the patch change.
     kept = {line for text, node in new.items() if text in old for line in _lines(node)}
-    said = {line for node in new.values() if freed & _names(node) for line in _lines(node)}
+    fresh = {line for text, node in new.items() if text not in old for line in _lines(node)}
+    # A line may hold more than one statement: what is new there excuses nothing, what stood there excuses what it said.
+    said = {line for node in new.values() if freed & _names(node) for line in _lines(node)} | (kept & fresh)
+    kept -= fresh
     known = {(item.code, item.reason) for item in judge_source(before, b"", index, policy, "test")}
     known |= {(item.code, item.reason) for item in _Tests(before, index, policy).run()} if said else set()
     findings = [

@@ -8,6 +8,7 @@ from guardrails.checks.codes import finding
 from guardrails.checks.disguised import judge_disguised
 from guardrails.checks.generated import judge_tests
 from guardrails.checks.index import Module, build_index, module_name, parse_module
+from guardrails.checks.lasting import judge_lasting
 from guardrails.checks.planted import judge_names
 from guardrails.checks.protected import judge_protected
 from guardrails.checks.recalled import judge_recalled
@@ -50,6 +51,7 @@ def judge_static(
             findings += judge_tests(module, result[path], standing, known, policy)
         else:
             findings += judge_source(module, result[path], index, policy) + judge_disguised(module, standing)
+            findings += judge_lasting(module, standing, index)
     if "static" in layers and phase == "logic":
         findings += judge_recalled(base, result, policy)
     if "protected" in layers:

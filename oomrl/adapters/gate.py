@@ -75,7 +75,12 @@ class StrategyGate:
         except Mistake as error:
             return self._stored(proposal, verdicts, None, base, unfit=str(error)[:MOST_TOLD])
         first, last = (date.fromisoformat(window[end]) for end in ("first", "last"))
-        replays, promise = self.counterfactual.windows(base, candidate, first, today), None
+        try:
+            replays, promise = self.counterfactual.windows(base, candidate, first, today), None
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            # Values of the candidate that nothing before it refused: it is refused here, and the loop goes on.
+            unfit = f"The replay came to no end: {type(error).__name__}: {error}"
+            return self._stored(proposal, verdicts, None, base, unfit=unfit[:MOST_TOLD])
         decision = decide(replays, self._tried(proposal, first, last) + 1)
         if decision.promoted:
             promise = self.counterfactual.promised(base, candidate, today)

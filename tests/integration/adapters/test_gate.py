@@ -49,6 +49,16 @@ def judged(
     return verdict, counterfactual
 
 
+def test_a_plan_beyond_all_measure_refuses_its_candidate_and_not_the_loop(tmp_path: Path) -> None:
+    """What passes the cheap layers is replayed: a number that no order book holds is that candidate's failure."""
+    made = made_up(tmp_path / "state")
+    with made.store:
+        old = b"max(1, min(needed, parameters.max_sessions))"
+        logic = changed(made.tree, "src/strategy/liquidity.py", old, old + b" * 10.0 ** 300")
+        verdict, _ = judged(made, made.revision, logic)
+    assert verdict.outcome == "refuse"
+
+
 @pytest.mark.parametrize(
     ("path", "old", "new", "told"),
     [

@@ -206,3 +206,22 @@ def test_a_persons_word_frees_what_it_names(words: tuple[str, ...], old: str, ne
     result = base.replace({path: BEFORE.replace(old, new, 1).encode()})
     found = {item.code for item in judge_static(base, result, [path], "tests", policy)}
     assert found >= expected and ("GR411" in found) is ("GR411" in expected) and bool(found) is bool(expected)
+
+
+STOOD = f"{HEAD}TOLD = {{'a': 1}}\n\n\ndef test_a():\n    assert change(1, 2) == TOLD['a']\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("TOLD = {'a': 1}", "TOLD = {'a': 1}; SPY = exec('1')"),
+        ("import math", "import math; import gc"),
+        ("import math", "import math, gc"),
+        ("    assert change(1, 2) == TOLD['a']", "    assert change(1, 2) == TOLD['a']; exec('1')"),
+    ],
+)
+def test_what_is_new_on_a_line_that_stood_is_judged(old: str, new: str) -> None:
+    path = "tests/generated/test_standing.py"
+    base = small.tree().replace({path: STOOD.encode()})
+    result = base.replace({path: STOOD.replace(old, new, 1).encode()})
+    assert judge_static(base, result, [path], "tests", small.policy())

@@ -77,6 +77,8 @@ def test_the_mismatch_is_shown_exactly() -> None:
         (".git/hooks/pre-commit", "GR106"),
         ("src/.GIT/config", "GR106"),
         ("src/git~1/config", "GR106"),
+        ("src/strategy/__pycache__/x.py", "GR106"),
+        ("src/strategy/.Venv/x.py", "GR106"),
         ("src//strategy/x.py", "GR106"),
         ("src/strategy/./x.py", "GR106"),
         ("src/strategy/x.py.", "GR106"),

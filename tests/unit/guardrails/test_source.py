@@ -309,3 +309,32 @@ def test_looking_around_and_hiding_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_code_passes(name: str) -> None:
     assert codes(HONEST[name]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SEEN = []\n",
+        "SEEN: list = []\n",
+        "class Seen:\n    names = {}\n",
+        "SEEN = set()\n",
+        "SEEN = np.zeros(3)\n",
+        "STEPS = iter((1, 2))\n",
+        "STEPS = (step for step in (1, 2))\n",
+        "ROWS = {'a': [1.0]}\n",
+        "class Seen:\n    count = 0\n\n\nSEEN = Seen()\n",
+        "SEEN = {'a': 1}\n\n\ndef see():\n    seen = SEEN\n    seen['a'] = 2\n",
+        "SEEN = {'a': 1}\n\n\ndef add(seen):\n    seen['a'] = 2\n\n\ndef see():\n    add(SEEN)\n",
+        "SEEN = [1]\n\n\ndef see():\n    return SEEN\n",
+        "class Seen:\n    names = {'a': 1}\n\n    def see(self):\n        return self.names\n",
+    ],
+)
+def test_nothing_that_lasts_can_change(text: str) -> None:
+    base = small.tree()
+    path = "src/strategy/sample.py"
+    result = base.replace({path: f"import numpy as np\n\n{text}".encode()})
+    found = judge_static(base, result, [path], "logic", small.policy())
+    assert "GR209" in {item.code for item in found}
+    # What stood before is people's.
+    again = result.replace({path: result[path] + b"\n\nMORE = 1\n"})
+    assert "GR209" not in {item.code for item in judge_static(result, again, [path], "logic", small.policy())}

@@ -27,6 +27,7 @@ from guardrails.checks.named import (
     statement_lines,
 )
 from guardrails.checks.parameters import read_parameters
+from guardrails.checks.static import STATIC_LAYERS
 from guardrails.environment import GateEnvironment
 from guardrails.mutation import CHOICE, Mutant, new_choices
 from guardrails.patch import changed_lines, judge_patch
@@ -96,6 +97,7 @@ class Stages:
     unproved: Collection[str] = field(default=(), init=False)
     measured: dict[str, Any] = field(default_factory=dict, init=False)
     opened: Tree = field(init=False)
+    read: list[Finding] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.opened = self.base
@@ -120,8 +122,10 @@ class Stages:
         return list(judged.findings), {"changed": list(judged.changed)}
 
     def judge_static(self, layer: str) -> Outcome:
-        asked = self.base, self.tree(), self.changed, self.phase, self.policy, {layer}, self.to_come()
-        return judge_bounded(*asked), {}
+        if self.read is None:  # both layers in one go; where that came to no end, each says so
+            asked = self.base, self.tree(), self.changed, self.phase, self.policy, STATIC_LAYERS, self.to_come()
+            self.read = judge_bounded(*asked)
+        return [item for item in self.read if item.layer not in STATIC_LAYERS - {layer}], {}
 
     def judge_lock(self) -> Outcome:
         before, after = Anchors.of(self.base, self.policy), Anchors.of(self.tree(), self.policy)

@@ -12,6 +12,7 @@ import gc
 import importlib
 import json
 import os
+import pickle
 import random
 import select
 import signal
@@ -131,8 +132,11 @@ class Report:
             SWITCH.test = name
             if coverage is not None:
                 coverage.switch_context(name)
-            begun = time.process_time()
+            begun, stood = time.process_time(), _shared()
             self.outcomes[name], asserted = _run(items[name])
+            now = _shared()
+            if any(now.get(place) != was for place, was in stood.items()):
+                self.outcomes[name], asserted = "failed", False  # other tests would see another thing from now on
             self.seconds[name] = time.process_time() - begun
             if asserted:
                 self.asserted.append(name)
@@ -201,6 +205,17 @@ class Report:
         finally:
             os.write(answer, said)
             os._exit(0)
+
+
+def _shared() -> dict[tuple[str, str], bytes]:
+    """Return what modules of the tests hold that can change, as it stands."""
+    place, held = f"{TREE}/{JOB['tests']}/", dict[tuple[str, str], bytes]()
+    for module in [m for m in list(sys.modules.values()) if (getattr(m, "__file__", "") or "").startswith(place)]:
+        for name, value in vars(module).items():
+            if type(value).__name__ in ("dict", "list", "set", "ndarray") and not name.startswith("__"):
+                with contextlib.suppress(Exception):  # what cannot be written down is no table of constants
+                    held[module.__name__, name] = pickle.dumps(value)
+    return held
 
 
 def _run(item: Any) -> tuple[str, bool]:

@@ -159,6 +159,30 @@ def test_new_tests_are_cross_validated(name: str, value: str, code: str, policy:
     assert codes(verdict) == ({code} if code else set())
 
 
+SHARED = """--- /dev/null
++++ b/tests/generated/test_new.py
+@@ -0,0 +1,6 @@
++from samples import TABLE
++from strategy.table import less
++
++
++def test_more():
++    assert less({what}) == 2.0
+"""
+USED = b"from strategy.table import less\n\n\ndef test_less():\n    assert less({'a': 3.0}) == 2.0\n"
+LESS = b"def less(table):\n    table['a'] = table['a'] - 1.0\n    return table['a']\n"
+
+
+@pytest.mark.parametrize(("what", "failed"), [("{**TABLE}", False), ("TABLE", True)])
+def test_a_test_that_changes_what_others_see_fails(what: str, failed: bool, policy: Policy) -> None:
+    """Whoever does the writing: here a function of the package, into a table that it is handed."""
+    files = {"src/strategy/table.py": LESS, "tests/samples.py": b"TABLE = {'a': 3.0}\n", "tests/test_table.py": USED}
+    made = replace(policy, tests=replace(policy.tests, imports={"samples": ("TABLE",)}))
+    patch = SHARED.replace("{what}", what).encode()
+    verdict = check(tree().replace(files), patch, "tests", made, environment=HERE)
+    assert codes(verdict) == ({"GR702"} if failed else set())
+
+
 def test_a_pair_repairs_what_its_test_shows(policy: Policy, cache: dict[str, Any]) -> None:
     tests = NEW.format(name="defect_floor", value="1.0").replace("== -1.0", "== 0.0").encode()
     repair = edit("    return gap", "    return max(gap, 0.0)")

@@ -23,6 +23,7 @@ RULES = (
     "Source may import only what the policy allows; no input or output, clock, environment, randomness or reflection.",
     "Protected financial mathematics may not change.",
     "Statement and branch coverage of the tests must stay at 95 % or above; every changed line must run.",
+    "Tests must tell each new condition, choice or number from another: without such tests use what stands.",
     "A hidden judge checks that no decision depends on the future, on names, on dates or on the price level.",
     "The candidate must beat the version that trades by more than luck, net of all costs, and stay invested.",
 )

@@ -162,11 +162,11 @@ class Log:
         return Head(head.entries + 1, digest)
 
     def _head(self, data: bytes) -> Head:
-        lines = data.splitlines()
+        if data and not data.endswith(b"\n"):
+            raise AttestationError("Expected whole lines, was a torn last one: verify, then remove it by hand.")
+        lines = data.split(b"\n")[:-1]
         if not lines:
             return Head(0, START)
-        if not data.endswith(b"\n"):
-            raise AttestationError("Expected whole lines, was a torn last one: verify, then remove it by hand.")
         return Head(len(lines), json.loads(lines[-1])["hash"])
 
     def head(self) -> Head:
@@ -198,7 +198,7 @@ class Log:
         data = self.path.read_bytes() if self.path.exists() else b""
         if data and not data.endswith(b"\n"):
             raise AttestationError("Expected whole lines, was a torn last one.")
-        for number, raw in enumerate(data.splitlines()):
+        for number, raw in enumerate(data.split(b"\n")[:-1]):
             try:
                 line = json.loads(raw)
                 digest, signature = line.pop("hash"), base64.b64decode(line.pop("head"), validate=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Sequence
 
 from guardrails.checks.codes import finding
@@ -45,6 +46,8 @@ def judge_static(
             findings.append(module)
             continue
         findings += judge_names(module)
+        generic = [node for node in ast.walk(module.tree) if getattr(node, "type_params", ())]
+        findings += [finding("GR205", path, getattr(node, "lineno", 0), "type parameters") for node in generic]
         before = parse_module(path, base[path], policy.limits) if path in base else None
         standing = before if isinstance(before, Module) else None
         if phase == "tests":

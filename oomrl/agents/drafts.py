@@ -67,7 +67,7 @@ def read_critique(text: str) -> Critique:
 def _read(text: str, model: type[_Model]) -> _Model:
     if not text.strip():
         raise Unusable(Problem.EMPTY, "Expected one JSON object, was an empty reply.")
-    fenced = re.findall(r"^```(?:json)?[ \t]*\n(.*?)\n```[ \t]*$", text.replace("\r\n", "\n"), re.DOTALL | re.MULTILINE)
+    fenced = _fenced(text.replace("\r\n", "\n").split("\n"))
     if len(fenced) > 1:
         raise Unusable(Problem.AMBIGUOUS, f"Expected one JSON object, was {len(fenced)} fenced blocks.")
     try:
@@ -78,3 +78,18 @@ def _read(text: str, model: type[_Model]) -> _Model:
         raise Unusable(Problem.MALFORMED, f"Expected other JSON: {where}: {first['msg']}.") from error
     except (ValueError, RecursionError) as error:
         raise Unusable(Problem.MALFORMED, f"Expected one JSON object between ```json and ```: {error}.") from error
+
+
+def _fenced(lines: list[str]) -> list[str]:
+    """Return what stands between fences, in one pass: a reply may be all fences."""
+    blocks: list[str] = []
+    inside: list[str] | None = None
+    for line in lines:
+        if inside is None:
+            inside = [] if line.rstrip(" \t") in ("```", "```json") else None
+        elif line.rstrip(" \t") == "```" and inside:
+            blocks.append("\n".join(inside))
+            inside = None
+        else:
+            inside.append(line)
+    return blocks

@@ -58,3 +58,12 @@ def test_a_critique_may_be_empty_but_not_invented() -> None:
     assert read_critique('{"summary": "Nothing found.", "objections": []}').objections == ()
     with pytest.raises(Unusable, match="severity"):
         read_critique('{"objections": [{"severity": "awful", "text": "x"}]}')
+
+
+def test_a_reply_of_nothing_but_fences_is_read_at_once() -> None:
+    """Read in linear time: 400,000 characters took over a minute, and the page reads them again at each view."""
+    for text in ("```json\n" * 50_000, "```\n" * 100_000, "```json\n" + "``` \n\n" * 60_000):
+        with pytest.raises(Unusable):
+            read_draft(text)
+    fenced = "Here:\n```json \n" + '{"summary": "Nothing found."}' + "\n```\t\nThat is all.\n"
+    assert read_critique(fenced).summary == "Nothing found."

@@ -72,6 +72,14 @@ def test_lines_can_not_be_swapped_dropped_doubled_or_made_by_another_key(tmp_pat
             log.verify()
 
 
+@pytest.mark.parametrize("end", [b"\r\n", b"\r", b"\x0b\n", b"\x85\n"])
+def test_lines_end_in_one_way(tmp_path: Path, end: bytes) -> None:
+    log = log_of(tmp_path)
+    log.path.write_bytes(log.path.read_bytes().replace(b"\n", end))
+    with pytest.raises(AttestationError):
+        log.verify()
+
+
 def test_a_cut_end_is_found_against_the_anchor_only(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     head = log.head()

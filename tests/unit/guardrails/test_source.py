@@ -338,3 +338,13 @@ def test_nothing_that_lasts_can_change(text: str) -> None:
     # What stood before is people's.
     again = result.replace({path: result[path] + b"\n\nMORE = 1\n"})
     assert "GR209" not in {item.code for item in judge_static(result, again, [path], "logic", small.policy())}
+
+
+@pytest.mark.parametrize(
+    "text", ["def f[T: (float,)](x: T) -> T:\n    return x\n", "class Seen[T]:\n    x: T\n", "type X = int\n"]
+)
+def test_parameters_of_types_are_no_place_for_code(text: str) -> None:
+    """Newer Pythons evaluate what stands there; older ones do not read it."""
+    path = "src/strategy/sample.py"
+    found = judge_static(small.tree(), small.tree().replace({path: text.encode()}), [path], "logic", small.policy())
+    assert {item.code for item in found} & {"GR200", "GR205"}

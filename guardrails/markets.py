@@ -82,12 +82,11 @@ class Account:
 
     def show(self, bars: Bars) -> None:
         """Book splits, dividends and closes."""
-        for at, name in enumerate(bars.symbols):
-            held = self.shares.get(name, 0.0) * bars.columns["split"][at]
-            self.cash += held * bars.columns["dividend"][at]
-            self.close[name] = bars.columns["close"][at]
-            if held:
-                self.shares[name] = held
+        self.close.update(zip(bars.symbols, bars.columns["close"], strict=True))
+        places = dict(zip(bars.symbols, range(len(bars.symbols)), strict=True)) if self.shares else {}
+        for name in self.shares.keys() & places.keys():
+            held = self.shares[name] = self.shares[name] * bars.columns["split"][places[name]]
+            self.cash += held * bars.columns["dividend"][places[name]]
 
     def equity(self) -> float:
         """Return cash and holdings at the last closes."""

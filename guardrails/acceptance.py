@@ -153,7 +153,7 @@ def _rises(
         if before and then is None:
             continue
         course = _course(world, sessions, given, start)
-        if course is None or (then and (course.worse(then, trend.lead) or then.within(limits) - course.within(limits))):
+        if course is None or (then and course.worse(then, trend.lead, limits)):
             return False
         shares.append(course.right(trend.lead))
     return before is not None or 2.0 * sum(shares) > len(shares)

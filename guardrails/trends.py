@@ -78,7 +78,7 @@ class TrendWorld:
     def __init__(self, trend: Trend, seed: int, at: int) -> None:
         self.habits = {name: _dealt(f"{seed}/{name}", options, at) for name, options in HABITS.items()}
         if at < 2:  # the longest and the widest, for which there is time only in small windows and few decisions
-            self.habits |= {"own": 0, "every": 5, "turns": 1}
+            self.habits |= {"own": 0, "every": (8, 5)[at], "turns": 1}
         if at == 2:  # large positions in a thin market, where limits bind
             self.habits |= {"own": 1, "capital": (7.0, 9.5), "depth": (-2.5, -1.0), "flows": 0.08, "every": 1}
         self.seed, self.years, chance = f"{seed}/{at}", trend.years, random.Random(f"{seed}/{at}")
@@ -250,8 +250,11 @@ class Course:
         asked = [found >= lead for found in self.leads if found is not None]
         return sum(asked) / max(1, len(asked))
 
-    def worse(self, before: Course, lead: float) -> bool:
-        """Say whether the ranking, sizing or trading is turned round where that of the course before was right."""
+    def worse(self, before: Course, lead: float, limits: Mapping[str, float]) -> bool:
+        """Say whether limits are passed that were kept to before, or what was right is turned round, or not done."""
+        kept = before.within(limits)
+        if kept - self.within(limits):
+            return True
         if before.right(lead) <= 0.5:
             return False
         rows = zip(self.leads, before.leads, map(min, self.counts, before.counts), strict=False)
@@ -259,7 +262,7 @@ class Course:
         # One decision says enough where several names are held; of few it is the mean that does.
         turned = any(a <= -max(lead, 0.6 * b) and count > 4 for a, b, count in both)
         turned = turned or (len(both) > 4 and sum(a for a, _, _ in both) < sum(b for _, b, _ in both) / 3.0)
-        idle = self.world.habits["tide"] >= 0.0 and self.held < 0.25 * before.held
+        idle = self.world.habits["tide"] >= 0.0 and self.held < 0.25 * before.held and kept >= limits.keys()
         return turned or idle or self.tilt() > 1.05 > 0.95 > before.tilt()
 
     def tilt(self) -> float:

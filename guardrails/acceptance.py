@@ -103,8 +103,9 @@ def failing_scenarios(
     """Return how many scenarios there are, and the paths of those that whole decisions do not meet.
 
     A scenario is a JSON file with `sessions`, `portfolio` and `expect`, or with `trend`, whose markets come from the
-    hidden seed; its `params` are laid over the given ones. What the code `before` did not meet of the latter is not
-    asked of the code after it: a strategy that loses is judged by its loss, and one that ranks well has to go on so.
+    hidden seed; its `params` are laid over the given ones. There the code `before` trades beside, and what it did not
+    meet is not asked of the code after it: a strategy that loses is judged by its loss, and one that ranks well has to
+    go on so. Without code before, half of all decisions must be right.
     """
     count, failing = 0, []
     for path, data in baseline.items():

@@ -19,6 +19,7 @@ from guardrails.markets import COLUMNS, Account, Bars
 
 #: Sessions times names in one market at most, but for the widest, so that a verdict does not wait for it.
 MOST = 60_000
+Plain = Mapping[str, Any]
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: What worlds have: each is dealt one of each, and every one comes up in some world where there are enough of them.
 HABITS: Mapping[str, Sequence[Any]] = {
@@ -39,10 +40,8 @@ HABITS: Mapping[str, Sequence[Any]] = {
     "paying": (0.0, 1.0, 0.5),  # share of names with dividends
     "missing": (0.0, 0.01, 0.0, 0.06),  # share of names without a print or that may not trade, a session
     "young": (0.0, 0.3, 0.0, 0.8),  # share of names that are listed later
-    "gone": (0.0, 0.3, 0.0),  # share of names that are delisted
+    "gone": (0.0, 0.3),  # share of names that are delisted
 }  # fmt: skip
-
-Plain = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class TrendWorld:
         self.drifts = [2.0 * place / (names - 1) - 1.0 for place in range(names)]
         chance.shuffle(self.drifts)
         self.begins, self.ends = [0] * names, [self.sessions] * names
-        for slot in range(names):
+        for slot in range(1, names):  # one is there throughout
             if chance.random() < self.habits["young"]:
                 self.begins[slot] = chance.randrange(1, max(2, self.sessions * 2 // 3))
             elif chance.random() < self.habits["gone"]:

@@ -258,9 +258,11 @@ class Course:
             return False
         rows = zip(self.leads, before.leads, map(min, self.counts, before.counts), strict=False)
         both = [(a, b, count) for a, b, count in rows if a is not None and b and b >= lead]
-        # One decision says enough where several names are held; of few it is the mean that does.
+        # One decision says enough where several names are held; of few it is the mean of many that does.
         turned = any(a <= -max(lead, 0.6 * b) and count > 4 for a, b, count in both)
-        turned = turned or (len(both) > 4 and sum(a for a, _, _ in both) < sum(b for _, b, _ in both) / 3.0)
+        turned = turned or (
+            sum(count for _, _, count in both) > 30 and sum(a for a, _, _ in both) < sum(b for _, b, _ in both) / 3.0
+        )
         idle = self.world.habits["tide"] >= 0.0 and self.held < 0.25 * before.held and kept >= limits.keys()
         return turned or idle or self.tilt() > 1.05 > 0.95 > before.tilt()
 

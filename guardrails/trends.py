@@ -78,6 +78,8 @@ class TrendWorld:
         self.habits = {name: _dealt(f"{seed}/{name}", options, at) for name, options in HABITS.items()}
         if at < 2:  # the longest and the widest, for which there is time only in small windows and few decisions
             self.habits |= {"own": 0, "every": (8, 5)[at], "turns": 1}
+        if at == 1:  # many names that differ in noise alone, none of them at a limit
+            self.habits |= {"uneven": 5.0, "calm": 0, "depth": (0.3, 2.0)}
         if at == 2:  # large positions in a thin market, where limits bind
             self.habits |= {"own": 1, "capital": (7.0, 9.5), "depth": (-2.5, -1.0), "flows": 0.08, "every": 1}
         self.seed, self.years, chance = f"{seed}/{at}", trend.years, random.Random(f"{seed}/{at}")

@@ -12,8 +12,8 @@ _MAKERS = (
     (1, "empty_like zeros_like ones_like identity astype indices"),
     (2, "full full_like"),
     (3, "arange eye tri"),
-    (5, "linspace geomspace"),
-    (6, "logspace"),
+    (4, "geomspace"),
+    (5, "linspace logspace"),
 )
 _FOLDS = (
     (2, "sum prod mean std var cumsum cumprod nancumsum nancumprod nansum nanprod nanmean nanstd nanvar"),
@@ -29,8 +29,11 @@ TYPES = frozenset(f"numpy.{name}" for name in (*WORDS, "bool_", "int_", "intp", 
 CLOSED = frozenset({"numpy.ndarray", "numpy.promote_types", "numpy.result_type"})
 
 
-def kinds_of(call: ast.Call, callee: str) -> Iterator[ast.expr]:
-    """Yield what a call may give for a kind: the keyword, and the arguments at its place or unpacked before it."""
+def kinds_of(call: ast.Call, callee: str, own: bool) -> Iterator[ast.expr]:
+    """Yield what a call may give for a kind: the keyword, and the arguments at its place or unpacked before it.
+
+    `own` are functions and classes of the package, which give no kind but by the keyword.
+    """
     yield from (item.value for item in call.keywords if item.arg in ("dtype", "signature", "sig"))
     name, place = callee.removeprefix("numpy."), None
     if callee.startswith("numpy."):
@@ -38,20 +41,23 @@ def kinds_of(call: ast.Call, callee: str) -> Iterator[ast.expr]:
         yield from (item.value for item in call.keywords if item.arg is None)
         if callee in CLOSED:
             yield call
-    elif isinstance(call.func, ast.Attribute) and (not callee or callee.startswith(("local:", "here:"))):
-        place = METHODS.get(call.func.attr)
-        yield from (item.value for item in call.keywords if item.arg is None and place is not None)
+    elif not own and (not callee or ":" in callee):
+        place = METHODS.get(call.func.attr) if isinstance(call.func, ast.Attribute) else None
+        yield from (item.value for item in call.keywords if item.arg is None)
     if place is not None:
         starred = [at for at, item in enumerate(call.args) if isinstance(item, ast.Starred)]
         yield from call.args[min(starred, default=place) : place + 1] if starred else call.args[place : place + 1]
 
 
-def fixed(node: ast.expr, dotted: Callable[[ast.expr], str]) -> bool:
-    """Say whether a kind is known from the text alone: none, a plain word, a plain type, or another array's."""
+def fixed(node: ast.expr, dotted: Callable[[ast.expr], str], own: bool) -> bool:
+    """Say whether a kind is known from the text alone: none, a plain word, a plain type, or another array's.
+
+    `own`: something of the package has a name `dtype`, so that this says nothing of an array.
+    """
     if isinstance(node, ast.Constant):
         return node.value is None or node.value in WORDS
     if isinstance(node, ast.Attribute) and node.attr == "dtype":
-        return True
+        return not own
     return dotted(node) in TYPES | {"float", "int", "bool"}
 
 

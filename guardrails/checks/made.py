@@ -71,10 +71,10 @@ class _Block:
         self.nodes = list(ast.walk(node))
         self.bound: dict[str, list[ast.expr | None]] = {}
         for item in self.nodes:
-            for name, value in _bindings(item):
+            for name, value in bindings(item):
                 self.bound.setdefault(name, []).append(value)
         if isinstance(node, ast.FunctionDef):
-            known = dict(_given(node))
+            known = dict(given(node))
             for name in parameters(node.args):
                 self.bound[name] = [ast.Constant(0) if helps else known.get(name, ast.Call(_name(name), [], []))]
         imports = [item for item in ast.walk(module.tree) if isinstance(item, ast.Import)]
@@ -230,9 +230,9 @@ def _failing(node: ast.AST) -> Iterator[ast.Assign]:
             yield part
 
 
-def _given(node: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+def given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Yield the arguments that a test's decorators give, each with what its values come from."""
-    for item in node.decorator_list:
+    for item in getattr(node, "decorator_list", ()):
         if _called(item) == "given" and isinstance(item, ast.Call):
             yield from ((part.arg, part.value) for part in item.keywords if part.arg)
         elif _called(item) == "parametrize" and isinstance(item, ast.Call) and len(item.args) >= 2:
@@ -241,7 +241,7 @@ def _given(node: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
                 yield name, _part(item.args[1])
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+def bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
     """Yield the names that a node binds, with the value of each, or none where it may be anything."""
     if isinstance(node, ast.Assign):
         for target in node.targets:

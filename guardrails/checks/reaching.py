@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from guardrails.checks.index import Index, Module, assigned, bound_names
 from guardrails.checks.kinds import METHODS, fixed, kinds_of, takes_kind
+from guardrails.checks.made import bindings, given
 from guardrails.checks.reach import constant_names
 from guardrails.checks.scopes import Form
 from guardrails.checks.words import Words
@@ -38,6 +39,8 @@ class Reaching(Words):
         self.shared = own & self.names.foreign_attributes
         self.attributes = self.names.plain_attributes | set(policy.code.attributes) | (own - self.shared)
         self.classes = index.classes | {node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)}
+        everywhere = [module, *index.modules.values(), *index.support]
+        self.own_dtype = any("dtype" in one.attributes or "dtype" in one.bound for one in everywhere)
 
     def _on_Name(self, node: ast.Name) -> None:
         self._identifier(node, node.id)
@@ -113,10 +116,12 @@ class Reaching(Words):
         """Judge what makes arrays of a kind where it is no callee, and a new kind for an array that is there."""
         loose = id(node) not in self.named and isinstance(node.ctx, ast.Load)
         bound = isinstance(node, ast.Attribute) and node.attr == "astype"
-        if self.form == "code" and loose and (takes_kind(self.dotted(node)) or bound):
+        if loose and _makes_classes(self.dotted(node), self.names.bases):
+            self.find("GR222", node, f"{ast.unparse(node)!r} elsewhere")
+        if loose and (takes_kind(self.dotted(node)) or bound):
             self.find("GR216", node, f"{ast.unparse(node)[:40]!r} as a value")
         attribute = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr
-        if self.form == "code" and attribute == "dtype":
+        if attribute == "dtype":
             self.find("GR216", node, "a new one for an array")
 
     def _exempt(self, node: ast.Attribute) -> bool:
@@ -150,11 +155,12 @@ class Reaching(Words):
 
     def _on_Call(self, node: ast.Call) -> None:
         callee = self.dotted(node.func)
-        self.named.add(id(node.func))
+        if not _makes_classes(callee, self.names.bases):
+            self.named.add(id(node.func))
         if callee in ("isinstance", "issubclass"):
             self.named |= {id(part) for argument in node.args[1:] for part in ast.walk(argument)}
-        for kind in kinds_of(node, callee) if self.form == "code" else ():
-            if not fixed(kind, self.dotted):
+        for kind in kinds_of(node, callee, self._is_own(callee)):
+            if not fixed(kind, self.dotted, self.own_dtype):
                 self.find("GR216", kind, f"{ast.unparse(kind)[:40]!r}")
         if isinstance(node.func, ast.Name) and callee in self.names.constant_reach:
             self._reach(node, callee)
@@ -166,9 +172,9 @@ class Reaching(Words):
             self.find("GR212", node, "super() with arguments")
         if callee.endswith("random.default_rng"):
             self.seeded.add(id(node.func))
-            seeds = [*node.args, *(item.value for item in node.keywords)]
-            if not seeds or _is_none(seeds[0]):
-                self.find("GR213", node, "none")
+            seeds = [*node.args, *(item.value for item in node.keywords if item.arg)]
+            if not seeds or not self._is_seed(seeds[0]):
+                self.find("GR213", node, f"{ast.unparse(node)[:60]!r}")
         if callee in ("dataclasses.field", "dataclasses.dataclass"):
             for item in node.keywords:
                 if item.arg in ("compare", "hash", "unsafe_hash", "order"):
@@ -181,8 +187,11 @@ class Reaching(Words):
                 for part in [node.func.value, *node.args, *node.keywords]:
                     self.visit(part)
                 return
-        if callee == "object.__setattr__" and not _sets_own_field(node):
-            self.find("GR212", node, "another form than object.__setattr__(self, 'field', value)")
+        if callee == "object.__setattr__":
+            if not _sets_own_field(node):
+                self.find("GR212", node, "another form than object.__setattr__(self, 'field', value)")
+            for part in node.args[1:2]:
+                self._kind_by_name(node, str(getattr(part, "value", "")))
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__name__":
             self.find("GR210", node, "a call of a name")
         self.children(node)
@@ -194,8 +203,7 @@ class Reaching(Words):
             self.find("GR212", node, "a computed one", f"a constant name for {callee}")
         for name in found or ():
             self.attribute(node, name)
-            if self.form == "code" and (name in METHODS or name == "dtype"):
-                self.find("GR216", node, f"{name!r} by its name")
+            self._kind_by_name(node, name)
             if self.form == "test" and name in self.names.mutators:
                 self.find("GR281", node, f"{name!r} by {callee}")
             if callee == "setattr" and name in self.index.methods:
@@ -204,6 +212,34 @@ class Reaching(Words):
             self.find("GR208", node, "an attribute of something shared")
         for part in [*node.args, *node.keywords]:
             self.visit(part)
+
+    def _kind_by_name(self, node: ast.AST, name: str) -> None:
+        if name in METHODS or name == "dtype":
+            self.find("GR216", node, f"{name!r} by its name")
+
+    def _is_own(self, callee: str) -> bool:
+        """Say whether a callee is a function or class of the package, not a method of some value of it."""
+        kind, _, name = callee.partition(":")
+        if kind == "own_module":
+            return name.rpartition(".")[0] in self.index.modules
+        return kind in ("here", "own") and "." not in name.rpartition(":")[2] or callee == "local:cls"
+
+    def _is_seed(self, node: ast.expr) -> bool:
+        """Say whether a value cannot be None by what it is; of a name in tests, that nothing behind it says None."""
+        if isinstance(node, ast.Name) and self.form == "test":
+            asked, known = [node.id], set[str]()
+            bound = [pair for item in ast.walk(self.module.tree) for pair in (*bindings(item), *given(item))]
+            while asked:
+                known.add(name := asked.pop())
+                parts = [part for other, value in bound if other == name and value for part in ast.walk(value)]
+                if any(isinstance(part, ast.Constant) and part.value is None for part in parts):
+                    return False
+                asked += {part.id for part in parts if isinstance(part, ast.Name)} - known
+            return True
+        if isinstance(node, ast.Call):
+            return self.dotted(node.func) in ("abs", "int", "len", "round")
+        number = isinstance(node, ast.Constant) and isinstance(node.value, int)
+        return number or isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List))
 
     def _kind(self, node: ast.AST) -> str:
         """Say what kind of name an expression is; "" where it is none, "class" for the first argument of a class."""
@@ -248,13 +284,14 @@ def _inner_imports(tree: ast.Module) -> dict[str, list[ast.Import | ast.ImportFr
     }
 
 
+def _makes_classes(name: str, bases: frozenset[str]) -> bool:
+    """Say whether what may be extended also makes classes when it is called, of fields that only a text names."""
+    return name in bases and name.startswith(("enum.", "typing."))
+
+
 def dunder(name: str) -> bool:
     """Say whether a name is one of the language's own."""
     return name.startswith("__")
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _sets_own_field(node: ast.Call) -> bool:

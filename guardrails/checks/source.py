@@ -196,6 +196,8 @@ class _Judge(Statements):
                 self.find("GR222", base, f"{ast.unparse(base)[:60]!r}")
             self._annotation(base)
         bound = bound_names_of(node.body)
+        for name in sorted(bound & {"bool", "float", "int"}):  # kinds of arrays, which would mean something else here
+            self.find("GR204", node, f"{name!r}")
         for name in sorted(bound):
             if sum(name in bound_names(item) for item in node.body) > 1 and not _is_setter_pair(node.body, name):
                 self.find("GR242", node, f"{name!r} more than once in its class")

@@ -55,6 +55,7 @@ class Statements(Reaching):
     def _on_MatchClass(self, node: ast.MatchClass) -> None:
         for name in node.kwd_attrs:
             self.attribute(node, name)
+            self._kind_by_name(node, name)
         if node.patterns and self.dotted(node.cls) not in self.names.builtins:
             self.find("GR205", node, "a positional class pattern")
         self.children(node)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 
 from guardrails.checks.codes import finding
-from guardrails.checks.index import Module
+from guardrails.checks.index import Index, Module, bound_names, is_self
 from guardrails.verdict import Finding
 
 #: What makes a number, or something to count, of a text that is its first argument.
@@ -14,28 +15,68 @@ READERS = frozenset(
     {"array", "complex", "enumerate", "float", "float32", "float64", "hash", "int", "int32", "int64", "len", "list"}
     | {"map", "ord", "set", "sorted", "sum", "tuple"}
 )
+#: What says how many there are.
+COUNTERS = frozenset({"enumerate", "len", "ndim", "shape", "size", "sum", "zip"})
+#: What a class extends so that its values can be read by their places, or by going through it.
+UNPACKED = frozenset({"Enum", "Flag", "IntEnum", "IntFlag", "NamedTuple"})
 COUNTS = frozenset({"count", "find", "index", "rfind", "rindex"})
 LIMITS = frozenset({"finfo", "iinfo"})
 
 
-def judge_disguised(module: Module, before: Module | None) -> list[Finding]:
+def judge_disguised(module: Module, before: Module | None, index: Index) -> list[Finding]:
     """Refuse numbers in disguise that a module did not have before."""
-    known = {what for _, what in _disguised(before.tree)} if before else set()
-    found = {(line, what) for line, what in _disguised(module.tree) if what not in known}
+    trees = [one.tree for one in {**index.modules, module.name: module}.values()]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    bound = Counter(name for node in nodes if isinstance(node, ast.ClassDef) for name in _attributes(node))
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    held = {name: name in read and bound[name] == 1 for node in nodes for name in _held(node)}
+    known = {what for _, what in _disguised(before.tree, held)} if before else set()
+    found = {(line, what) for line, what in _disguised(module.tree, held) if what not in known}
     return [finding("GR282", module.path, line, what) for line, what in sorted(found)]
 
 
-def _disguised(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _attributes(node: ast.ClassDef) -> set[str]:
+    stored = (part for part in ast.walk(node) if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store))
+    return {part.attr for part in stored if is_self(part.value)}.union(*map(bound_names, node.body))
+
+
+def _held(node: ast.AST) -> Iterator[str]:
+    """Yield the names of a class that stand for numbers other than 0."""
+    for part in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(part, (ast.Assign, ast.AnnAssign)) and part.value is not None:
+            inner = (item.value for item in ast.walk(part.value) if isinstance(item, ast.Constant))
+            yield from bound_names(part) if any(_is_number(value) and value for value in inner) else ()
+
+
+def _unnamed(node: ast.AST, held: dict[str, bool]) -> str:
+    """Say how a number that a class holds is read without its name, which is where a mutant would move it.
+
+    `held` are the names of such numbers, each with whether it is read and nothing else has that name.
+    """
+    if isinstance(node, ast.ClassDef) and any(_held(node)):
+        bases = {getattr(base, "attr", getattr(base, "id", "")) for base in node.bases}
+        return f"a number in the class {node.name!r}" if bases & UNPACKED else ""
+    if isinstance(node, ast.MatchClass):
+        return f"a pattern of {node.kwd_attrs}" if held.keys() & node.kwd_attrs else ""
+    if isinstance(node, ast.Attribute):
+        return "a field's default" if node.attr == "default" and not all(held.values()) else ""
+    name = _called(node)
+    asked = node.args[1] if isinstance(node, ast.Call) and name == "getattr" and len(node.args) > 1 else None
+    computed = asked is not None and not isinstance(asked, ast.Constant)
+    return f"{name} where classes hold numbers" if held and (computed or name in ("asdict", "astuple")) else ""
+
+
+def _disguised(tree: ast.Module, held: dict[str, bool]) -> Iterator[tuple[int, str]]:
     plain = set(_plain(tree))
-    texts = {
-        target.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and _text(node.value, set())
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    texts = set[str]().union(*(bound_names(node) for node in named if _text(node.value, set())))
+    sized = set[str]().union(*(bound_names(node) for node in named if _of_fields(node.value, set())))
     for node in ast.walk(tree):
-        if isinstance(node, ast.expr) and id(node) not in plain and _is_disguised(node, texts):
+        if unnamed := _unnamed(node, held):
+            yield getattr(node, "lineno", 0), unnamed
+        elif isinstance(node, ast.Call) and _called(node) in COUNTERS and node.args and _of_fields(node.args[0], sized):
+            yield node.lineno, f"{ast.unparse(node)[:60]!r}"
+        elif isinstance(node, ast.expr) and id(node) not in plain and _is_disguised(node, texts):
             yield node.lineno, f"{ast.unparse(node)[:60]!r}"
         elif isinstance(node, (ast.For, ast.comprehension)) and _text(node.iter, texts):
             yield node.iter.lineno, f"a loop over {ast.unparse(node.iter)[:60]!r}"
@@ -55,7 +96,7 @@ def _is_disguised(node: ast.expr, texts: set[str]) -> bool:
         return isinstance(node.value, ast.Constant) and isinstance(node.value.value, bytes)
     if not isinstance(node, ast.Call):
         return False
-    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    name = _called(node)
     first = node.args[0] if node.args else None
     if name == "int" and (len(node.args) > 1 or node.keywords) or name in LIMITS:
         return True
@@ -69,6 +110,17 @@ def _is_disguised(node: ast.expr, texts: set[str]) -> bool:
         if name == "len":
             return True
     return _text(first, texts) or any(map(_truth, parts))
+
+
+def _of_fields(node: ast.AST, sized: set[str]) -> bool:
+    """Say whether the size of a value is that of a class: its fields, or what was made one by one of them."""
+    made = any(_called(part) in ("fields", "asdict", "astuple") for part in ast.walk(node))
+    return made or isinstance(node, ast.Name) and node.id in sized
+
+
+def _called(node: ast.AST) -> str:
+    function = node.func if isinstance(node, ast.Call) else None
+    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def _text(node: ast.expr, texts: set[str]) -> bool:

@@ -12,7 +12,7 @@ from guardrails.checks.kinds import METHODS, fixed, kinds_of, takes_kind
 from guardrails.checks.made import bindings, given
 from guardrails.checks.reach import constant_names
 from guardrails.checks.scopes import Form
-from guardrails.checks.words import Words
+from guardrails.checks.words import Words, hides
 from guardrails.policy import Policy
 
 STAGE_NAME = re.compile(
@@ -151,10 +151,16 @@ class Reaching(Words):
     def _on_Subscript(self, node: ast.Subscript) -> None:
         self._target(node, node.ctx)
         self._telling(node.slice)
+        if hides(node):
+            self.find("GR234", node, "a string in pieces")
         self.children(node)
 
     def _on_Call(self, node: ast.Call) -> None:
         callee = self.dotted(node.func)
+        if hides(node):
+            self.find("GR234", node, "a string in pieces")
+        for item in node.keywords:
+            self.securities(node, item.arg or "")
         if not _makes_classes(callee, self.names.bases):
             self.named.add(id(node.func))
         if callee in ("isinstance", "issubclass"):

@@ -185,6 +185,10 @@ class _Judge(Statements):
 
     def _on_ClassDef(self, node: ast.ClassDef) -> None:
         self._identifier(node, node.name)
+        fields = [part.target for part in node.body if isinstance(part, ast.AnnAssign)]
+        made = [*node.decorator_list, *node.bases] and [part.id for part in fields if isinstance(part, ast.Name)]
+        for name in (node.name, *made):  # which can be read back as texts
+            self.securities(node, re.sub("([A-Z][a-z]+)+", "", name))
         self._decorators(node.decorator_list, frozenset())
         for item in node.keywords:
             self.find("GR222", node, f"{item.arg!r}")
@@ -237,9 +241,27 @@ class _Judge(Statements):
                 self.find("GR225", node, f"{type(item).__name__}")
                 return
             self.named.add(id(item))
-            if isinstance(item, ast.Constant):
-                self.docstrings.add(id(item))
+        stack = [node]
+        while stack:
+            item = stack.pop()
+            literal = isinstance(item, ast.Subscript) and self.dotted(item.value) == "typing.Literal"
+            stack += [part for part in ast.iter_child_nodes(item) if isinstance(part, ast.expr) and not literal]
+            if isinstance(item, ast.Constant) and item.value is not None and item.value is not ...:
+                self._forward(item)
         self.visit(node)
+
+    def _forward(self, node: ast.Constant) -> None:
+        """Judge a text in an annotation: a type that is told before it is defined."""
+        try:
+            told = ast.parse(str(node.value), mode="eval").body if isinstance(node.value, str) else None
+        except SyntaxError:
+            told = None
+        if told is None or isinstance(told, ast.Constant):
+            self.find("GR225", node, f"{node.value!r}"[:40])
+        else:
+            for part in ast.walk(told):
+                ast.copy_location(part, node)
+            self._annotation(told)
 
     def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
         self._annotation(node.annotation)

@@ -53,7 +53,7 @@ def judge_static(
         if phase == "tests":
             findings += judge_tests(module, result[path], standing, known, policy)
         else:
-            findings += judge_source(module, result[path], index, policy) + judge_disguised(module, standing)
+            findings += judge_source(module, result[path], index, policy) + judge_disguised(module, standing, index)
             findings += judge_lasting(module, standing, index)
     if "static" in layers and phase == "logic":
         findings += judge_recalled(base, result, policy)

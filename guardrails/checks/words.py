@@ -16,7 +16,12 @@ STAGE = re.compile(
     r"(is_|on_)?(paper|live|sandbox(ed)?|backtest(ing)?|simulat(ed|ion|or)|under_test|mock(ed)?)", re.IGNORECASE
 )
 TICKER = re.compile(r"[A-Z]{1,5}([./-][A-Z]{1,2})?")
-TICKERS = re.compile(r"[A-Z]{1,5}([\s,;|/:]+[A-Z]{1,5})+")
+#: Words of a message begin with one capital and stand alone; names of securities are capitals wherever they hide.
+MESSAGE = re.compile(r"(?<![A-Za-z0-9_])([A-Z][a-z]+|A(?= [a-z]))(?![A-Za-z0-9_])")
+#: What numpy reads as this very day, and its kinds of dates.
+CLOCK = re.compile(r"now|today|[<>=|]?m8(\[.*)?|(datetime|timedelta)64(\[.*)?", re.IGNORECASE)
+#: Methods that make a text of others; of constants they hide what they say.
+JOINING = frozenset("join ljust lstrip removeprefix removesuffix replace rjust rstrip strip".split())
 ACCOUNT = re.compile(r"PA[0-9A-Z]{8,12}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-.*", re.ASCII)
 CALENDAR = re.compile(r"(?<!\d)(19|20)\d{2}([-/.]\d{1,2}([-/.]\d{1,2})?|[01]\d[0-3]\d)(?!\d)")
 YEAR = re.compile(r"\s*(1[89]|20|21)\d{2}\s*|(19|20)\d?")
@@ -27,7 +32,7 @@ YEAR_WORD = re.compile(r"(^|_)(date|year)s?($|_)", re.I)
 
 
 class Words(Scopes):
-    """Judge constants, and where code compares or looks up with them. Docstrings and annotations are spared."""
+    """Judge constants, and where code compares or looks up with them. Docstrings are spared."""
 
     def __init__(self, module: Module, index: Index, policy: Policy, form: Form) -> None:
         super().__init__(module, index, policy, form)
@@ -48,15 +53,22 @@ class Words(Scopes):
             self._text(node, value)
 
     def _text(self, node: ast.AST, value: str) -> None:
+        if CLOCK.fullmatch(value):
+            self.find("GR216", node, f"{value[:40]!r}", "no text that numpy reads as a date or its kind")
         if self.form == "code":
             if HARNESS.search(value):
                 self.find("GR231", node, f"{value[:40]!r}")
-            if TICKERS.fullmatch(value.strip()) and not self.names.plain_words.issuperset(re.findall("[A-Z]+", value)):
-                self.find("GR233", node, f"{value[:40]!r}")
+            self.securities(node, value)
             if ACCOUNT.fullmatch(value):
                 self.find("GR231", node, "a string of that form")
         if self.form == "code" and (CALENDAR.search(value) or YEAR.fullmatch(value)):
             self.find("GR232", node, f"{value[:40]!r}")
+
+    def securities(self, node: ast.AST, text: str) -> None:
+        """Judge what is left of a text, or of a name that can be read back, without words of messages."""
+        words = re.sub("[A-Za-z]+", lambda found: "" if found[0] in self.names.plain_words else found[0], text)
+        if self.form == "code" and len(re.findall("[A-Z]", MESSAGE.sub("", words))) > 1:
+            self.find("GR233", node, f"{text[:40]!r}")
 
     def _telling(self, node: ast.expr) -> None:
         """Judge a string where code compares or looks up with it."""
@@ -120,6 +132,16 @@ def _words(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Attribute):
         return [node.attr]
     return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+
+
+def hides(node: ast.expr) -> bool:
+    """Say whether an expression makes a text of constant texts: by a method, or by an index or slice."""
+    if isinstance(node, ast.Subscript):
+        return _folded(node.value) is not None
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in JOINING):
+        return False
+    parts = [part for item in node.args for part in getattr(item, "elts", [item])]
+    return bool(parts) and all(_folded(part) is not None for part in [node.func.value, *parts])
 
 
 def _folded(node: ast.expr) -> str | None:

@@ -79,7 +79,7 @@ def test_an_own_name_does_not_open_that_of_others(name: str, made: str) -> None:
     use = f"def use(value):\n    return value.{name}\n"
     reach = f"def use(value):\n    return getattr(value, {name!r})\n"
     own = "class Own:\n    " + made.format(name=name) + "\n\n\n"
-    assert codes(own + use) == codes(own + reach) == {"GR215"}
+    assert codes(own + use) == codes(own + reach) - {"GR216"} == {"GR215"}  # today's date is refused as a text as well
     assert codes(own.replace(name, f"{name}_of_ours") + use.replace(name, f"{name}_of_ours")) == set()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Index, Module, bound_names, parameters
@@ -23,6 +23,9 @@ PRAGMA = re.compile(
     r"#\s*(pragma\b|no[\s_-]*(cover|branch|qa)\b|type:\s*ignore|(pylint|mypy|ruff|flake8|pyright|isort|fmt|nosec|cov)\b\s*:?)",
     re.IGNORECASE,
 )
+#: What is used up by whoever goes through it, and what goes through it at once and keeps what came.
+PASSING = frozenset({"enumerate", "filter", "iter", "map", "reversed", "zip"})
+KEEPING = frozenset({"dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"})
 HOOK = re.compile(r"pytest\w+|collect_ignore\w*|(setup|teardown)_(module|function)|load_tests")
 
 
@@ -79,7 +82,35 @@ class _Judge(Statements):
                 self.find("GR221", node, f"{name!r}")
         if node.value is not None and not self._constant(node.value):
             self.find("GR220", node, f"a computation in a {where}")
+        self._lasts(node.value)
         self.visit(node)
+
+    def _lasts(self, *values: ast.expr | None) -> None:
+        """Refuse what tests share and can use up or move: it would tell a test that it runs once more."""
+        for value in values if self.form == "test" else ():
+            for node in self._passing(value, False) if value else ():
+                self.find("GR281", node, f"{ast.unparse(node)[:40]!r}, which a test can use up or move")
+
+    def _passing(self, node: ast.AST, kept: bool) -> Iterator[ast.AST]:
+        callee = self.dotted(node.func) if isinstance(node, ast.Call) else ""
+        passes = isinstance(node, ast.GeneratorExp) or callee in PASSING or callee.startswith("itertools.")
+        known = callee.startswith(("hypothesis.", "local:", "own", "pytest.")) or callee in self.names.constant_calls
+        if passes and not kept or callee and not passes and (not known or self._moves(re.split("[.:]", callee)[-1])):
+            yield node
+        if not isinstance(node, ast.Lambda):
+            for part in ast.iter_child_nodes(node):
+                through = isinstance(node, ast.comprehension) and part is node.iter
+                yield from self._passing(part, through or callee in KEEPING or callee in PASSING)
+
+    def _moves(self, name: str) -> bool:
+        """Say whether the package makes something by this name that is another thing once it was asked."""
+        nodes = [node for one in self.index.modules.values() for node in one.tree.body if name in bound_names(node)]
+        return any(
+            any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
+            if isinstance(node, ast.FunctionDef)
+            else isinstance(node, ast.ClassDef) and _has_state(node)
+            for node in nodes
+        )
 
     def _constant(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call):
@@ -131,6 +162,9 @@ class _Judge(Statements):
             self._annotation(node.returns)
         self._function(node.args, node.body, node.name)
         self._dead_ends(node)
+        for part in walk(node.body) if self.form == "test" and not node.decorator_list else ():
+            if isinstance(part, ast.With) and any(isinstance(item, ast.Yield) for item in ast.walk(part)):
+                self.find("GR281", part, "a context that stays open in a generator")
 
     def _on_Lambda(self, node: ast.Lambda) -> None:
         self._parameters(node.args, False)
@@ -142,6 +176,8 @@ class _Judge(Statements):
             shared = fresh or isinstance(default, (ast.List, ast.Dict, ast.Set, ast.ListComp))
             if shared or (outer and not self._constant(default)):
                 self.find("GR223", default, "a value that calls share or compute")
+            if outer:
+                self._lasts(default)
             self.visit(default)
         arg_nodes = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         for item in arg_nodes:
@@ -215,13 +251,14 @@ class _Judge(Statements):
     def _decorators(self, decorators: Sequence[ast.expr], extra: frozenset[str]) -> None:
         listed = self.names.decorators | set(self.policy.code.decorators) | extra
         if self.form == "test":
-            listed |= self.names.test_decorators
+            listed = (listed | self.names.test_decorators) - {name for name in listed if name.startswith("functools.")}
         for item in decorators:
             head = item.func if isinstance(item, ast.Call) else item
             full = self.dotted(head).removeprefix("class:")
             if full not in listed:
                 self.find("GR224", item, f"{ast.unparse(head)[:60]!r}")
             if isinstance(item, ast.Call):
+                self._lasts(*item.args, *(part.value for part in item.keywords))
                 self.visit(item)
 
     def _annotation(self, node: ast.expr) -> None:
@@ -268,6 +305,14 @@ class _Judge(Statements):
         self.visit(node.target)
         if node.value:
             self.visit(node.value)
+
+
+def _has_state(node: ast.ClassDef) -> bool:
+    """Say whether methods can change an object: they store in it, or, of a class that is no record, might."""
+    methods = [part for part in node.body if isinstance(part, ast.FunctionDef) and not dunder(part.name)]
+    inner = [part for method in methods for part in ast.walk(method)]
+    stores = any(isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) for part in inner)
+    return stores or bool(methods) and not node.decorator_list
 
 
 def bound_names_of(body: Sequence[ast.stmt]) -> set[str]:

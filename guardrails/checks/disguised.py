@@ -74,9 +74,7 @@ def _disguised(tree: ast.Module, held: dict[str, bool]) -> Iterator[tuple[int, s
     for node in ast.walk(tree):
         if unnamed := _unnamed(node, held):
             yield getattr(node, "lineno", 0), unnamed
-        elif isinstance(node, ast.Call) and _called(node) in COUNTERS and node.args and _of_fields(node.args[0], sized):
-            yield node.lineno, f"{ast.unparse(node)[:60]!r}"
-        elif isinstance(node, ast.expr) and id(node) not in plain and _is_disguised(node, texts):
+        elif isinstance(node, ast.expr) and id(node) not in plain and _is_disguised(node, texts, sized):
             yield node.lineno, f"{ast.unparse(node)[:60]!r}"
         elif isinstance(node, (ast.For, ast.comprehension)) and _text(node.iter, texts):
             yield node.iter.lineno, f"a loop over {ast.unparse(node.iter)[:60]!r}"
@@ -85,7 +83,7 @@ def _disguised(tree: ast.Module, held: dict[str, bool]) -> Iterator[tuple[int, s
             yield from ((node.lineno, f"{part.value!r} beside another pattern") for part in numbers)
 
 
-def _is_disguised(node: ast.expr, texts: set[str]) -> bool:
+def _is_disguised(node: ast.expr, texts: set[str], sized: set[str]) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, complex) or isinstance(node.value, (str, bytes)) and _reads(node.value)
     if isinstance(node, ast.BinOp):
@@ -102,14 +100,16 @@ def _is_disguised(node: ast.expr, texts: set[str]) -> bool:
         return True
     if name in COUNTS and isinstance(node.func, ast.Attribute) and _text(node.func.value, texts):
         return True
-    if first is None or name not in READERS:
+    if first is None or name not in READERS | COUNTERS:
         return False
     parts = [first]
     if isinstance(first, (ast.List, ast.Tuple, ast.Set)):
         parts = first.elts
-        if name == "len":
+        if name in ("len", "ndim", "shape", "size"):
             return True
-    return _text(first, texts) or any(map(_truth, parts))
+    if name in COUNTERS and _of_fields(first, sized):
+        return True
+    return name in READERS and (_text(first, texts) or any(map(_truth, parts)))
 
 
 def _of_fields(node: ast.AST, sized: set[str]) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, assigned, parameters
+from guardrails.checks.kinds import METHODS
 from guardrails.checks.names import names
 from guardrails.verdict import Finding
 
@@ -23,6 +24,13 @@ COPIES = frozenset({"copy", "items", "keys", "tolist", "values"})
 #: Functions of numpy that never return what they were given, and those that change it.
 ARRAYS = frozenset({"arange", "array", "concatenate", "copy", "empty", "exp", "full", "ones", "sort", "where", "zeros"})
 IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
+#: From which place on arguments are written to: of functions of numpy, the others from the third, and of methods.
+ONE = (
+    "abs absolute cbrt ceil cos exp exp2 expm1 fabs floor invert isfinite isinf isnan log log10 log1p log2 logical_not"
+)
+ONE += " negative positive reciprocal rint sign sin sqrt square tan tanh trunc"
+WRITES = {**dict.fromkeys(ONE.split(), 1), "clip": 3, "full": 9, "interp": 9, "isclose": 9, "select": 9, "where": 9}
+METHODS_WRITE = {**{name: place + 1 for name, place in METHODS.items()}, "clip": 2, "round": 1, "take": 2}
 NEW = (ast.Constant, ast.JoinedStr, ast.Compare, ast.UnaryOp)
 DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
@@ -123,6 +131,9 @@ class _Block:
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             targets = [item.value for item in node.keywords if item.arg == "out"]
             targets += node.args[:1] if called in (*IN_PLACE, "shuffle", "setattr", "delattr") else []
+            if isinstance(node.func, ast.Attribute):
+                whose = self._of_module(node.func)
+                targets += node.args[WRITES.get(called, 2) if whose else METHODS_WRITE.get(called, len(node.args)) :]
         yield from (target for target in targets if self._shared(target, False))
 
     def _of_module(self, node: ast.expr) -> bool:

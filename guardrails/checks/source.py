@@ -221,8 +221,8 @@ class _Judge(Statements):
 
     def _on_ClassDef(self, node: ast.ClassDef) -> None:
         self._identifier(node, node.name)
-        fields = [part.target for part in node.body if isinstance(part, ast.AnnAssign)]
-        made = [*node.decorator_list, *node.bases] and [part.id for part in fields if isinstance(part, ast.Name)]
+        fields = [part for part in node.body if isinstance(part, ast.AnnAssign) and (node.decorator_list or node.bases)]
+        made = [part.target.id for part in fields if isinstance(part.target, ast.Name)]
         for name in (node.name, *made):  # which can be read back as texts
             self.securities(node, re.sub("([A-Z][a-z]+)+", "", name))
         self._decorators(node.decorator_list, frozenset())

@@ -21,7 +21,7 @@ MESSAGE = re.compile(r"(?<![A-Za-z0-9_])([A-Z][a-z]+|A(?= [a-z]))(?![A-Za-z0-9_]
 #: What numpy reads as this very day, and its kinds of dates.
 CLOCK = re.compile(r"now|today|[<>=|]?m8(\[.*)?|(datetime|timedelta)64(\[.*)?", re.IGNORECASE)
 #: Methods that make a text of others; of constants they hide what they say.
-JOINING = frozenset("join ljust lstrip removeprefix removesuffix replace rjust rstrip strip".split())
+JOINING = frozenset(["join", "ljust", "lstrip", "removeprefix", "removesuffix", "replace", "rjust", "rstrip", "strip"])
 ACCOUNT = re.compile(r"PA[0-9A-Z]{8,12}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-.*", re.ASCII)
 CALENDAR = re.compile(r"(?<!\d)(19|20)\d{2}([-/.]\d{1,2}([-/.]\d{1,2})?|[01]\d[0-3]\d)(?!\d)")
 YEAR = re.compile(r"\s*(1[89]|20|21)\d{2}\s*|(19|20)\d?")

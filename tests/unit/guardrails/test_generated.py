@@ -94,6 +94,20 @@ VACUOUS = {
     "put within its own": f"{TOLD}    box = []\n    other = box\n    other.append(TOLD)\n    box[0]['a'] = 3\n    assert change(1, 2) == 1\n",
     "taken out of its own": f"{TOLD}    [TOLD].pop()['a'] = 3\n    assert change(1, 2) == 1\n",
     "own name of a maker": f"{TOLD}    dict = change\n    given = dict(TOLD, 0)\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
+    "today": "def test_a():\n    assert change(1, np.array('today').astype('M8[D]').astype(int)) > 20\n",
+    "generator of the module": "LEAST = (x for x in (-1, 9))\n\n\ndef test_a():\n    assert change(1, 2) > next(LEAST)\n",
+    "iterators in a list": "LEAST = [iter(x) for x in ((-1, 9),)]\n\n\ndef test_a():\n    assert change(1, 2) > next(LEAST[0])\n",
+    "iterator as a case": "@pytest.mark.parametrize('least', [iter((-1, 9))])\ndef test_a(least):\n    assert change(1, 2) > next(least)\n",
+    "chance as a case": "@pytest.mark.parametrize('chance', [np.random.default_rng(7)])\ndef test_a(chance):\n    assert change(1, 2) > chance.random()\n",
+    "a helper's generator as a case": "def leasts():\n    yield from (-1, 9)\n\n\n@pytest.mark.parametrize('least', [leasts()])\ndef test_a(least):\n    assert change(1, 2) > next(least)\n",
+    "generator of a class": "class TestA:\n    least = (x for x in (-1, 9))\n\n    def test_a(self):\n        assert change(1, 2) > next(self.least)\n",
+    "generator as a default": "def least(of=(x for x in (-1, 9))):\n    return next(of)\n\n\ndef test_a():\n    assert change(1, 2) > least()\n",
+    "object that changes": "from strategy.counter import Counter\n\nCOUNTER = Counter()\n\n\ndef test_a():\n    assert change(1, 2) > COUNTER.next()\n",
+    "cached helper": "from functools import cache\n\n\n@cache\ndef seen():\n    return []\n\n\ndef test_a():\n    seen().append(1)\n    assert change(1, 2) == len(seen())\n",
+    "written by its place": "SEEN = np.zeros(1)\n\n\ndef test_a():\n    np.add(SEEN, 1, SEEN)\n    assert change(1, 2) == SEEN[0]\n",
+    "written by a method": "SEEN = np.zeros(1)\n\n\ndef test_a():\n    np.ones(1).cumsum(0, float, SEEN)\n    assert change(1, 2) == SEEN[0]\n",
+    "context that stays open": "def quietly():\n    with np.errstate(all='ignore'):\n        yield 1\n\n\ndef test_a():\n    assert change(1, 2) == next(quietly())\n",
+    "seed that may be none": "SEEDS = (None, 1)\n\n\n@pytest.mark.parametrize('seed', SEEDS)\ndef test_a(seed):\n    assert change(1, np.random.default_rng(seed).random()) < 0\n",
     "parametrised": "TOLD = {'a': 1}\n\n\n@pytest.mark.parametrize('given', [TOLD])\ndef test_a(given):\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
 }
 SOUND = {
@@ -124,6 +138,10 @@ SOUND = {
     "session of a market": "from samples import market\n\n\ndef test_a():\n    shown = market(1)\n    shown[0]['close'][1] = 5.0\n    for day, one in enumerate(shown):\n        one['day'] = 1.0 + day\n    assert change(1, 2) == len(shown)\n",
     "rows": "def test_a():\n    rows = [[1.0, 2.0], [3.0, 4.0]]\n    rows[0][1] = 5.0\n    rows[1].append(6.0)\n    assert change(rows[0][1], 6.0) == 1.0\n",
     "change that fails": "def test_a():\n    one = change(1, 2)\n    with pytest.raises(AttributeError):\n        one.real = 2\n    assert one == 1\n",
+    "seeds": "@pytest.mark.parametrize('seed', range(3))\ndef test_a(seed):\n    chance = np.random.default_rng(seed)\n    assert change(1, 1 + chance.integers(5)) >= 0\n",
+    "pairs": "@pytest.mark.parametrize(('a', 'b'), list(zip((1, 2), (3, 4), strict=True)))\ndef test_a(a, b):\n    numbers = iter((a, b))\n    assert change(next(numbers), 3) == 3 - a\n",
+    "fixture with a context": "@pytest.fixture\ndef quiet():\n    with np.errstate(all='ignore'):\n        yield 1\n\n\ndef test_a(quiet):\n    assert change(quiet, 2) == 1\n",
+    "three arrays": "LOW, HIGH = np.zeros(1), np.ones(1)\n\n\ndef test_a():\n    assert np.where(change(1, 2) > LOW, LOW, HIGH)[0] == np.clip(change(1, 2), LOW, HIGH)[0] - 1\n",
     "parametrised number": "@pytest.mark.parametrize('at', [0, 1])\ndef test_a(at):\n    cut = change(np.zeros(3), np.ones(at + 1))\n    cut[0] = 4.0\n    assert change(at, 1) == 1 - at\n",
     "what a helper makes": f"def rows(size):\n    return [[1.0] for _ in range(size)]\n\n\n{TOLD}    made = rows(2)\n    made[1][0] = 5.0\n    assert change(made[1][0], 6.0) == 1.0\n",
     "defect": "def test_defect_of_the_loss():\n    assert change(1, 2) == 1\n",
@@ -131,12 +149,13 @@ SOUND = {
 
 
 SAMPLES = b"CASES = (1, 2)\n\n\nclass Shown:\n    first: int = 1\n\n\ndef market(a):\n    return [Shown()]\n"
-BESIDE = {"hypothesis": ("*",), "hypothesis.strategies": ("*",), "samples": ("CASES", "market")}
+COUNTER = b"class Counter:\n    at = 0\n\n    def next(self):\n        self.at = self.at + 1\n        return self.at\n"
+BESIDE = {"functools": ("*",), "hypothesis": ("*",), "hypothesis.strategies": ("*",), "samples": ("CASES", "market")}
 
 
 def codes(text: str) -> list[str]:
     path = "tests/generated/test_sample.py"
-    base = small.tree().replace({"tests/samples.py": SAMPLES})
+    base = small.tree().replace({"tests/samples.py": SAMPLES, "src/strategy/counter.py": COUNTER})
     policy = small.policy()
     policy = replace(policy, tests=replace(policy.tests, imports={**policy.tests.imports, "numpy": ("*",), **BESIDE}))
     result = base.replace({path: (HEAD + text).encode()})

@@ -27,10 +27,8 @@ RUNNING = {
     "f14_open_is_close_in_tests": "acceptance",
     "l-types-only": "references",
     "g-long-history": "coverage",
-    "m-nan-profit": "hidden",
     "f03-cash-in-a-conditional-expression": "acceptance",
     "m05-plans-take-everything": "hidden",
-    "a39-equity-in-whole-cents": "mutants",
 }
 
 

@@ -37,13 +37,14 @@ lint: setup
 	$(PY) -m mypy
 	.venv/bin/lint-imports
 
+# Files in their order: the long ones, in tests/acceptance and tests/docs, come first, so that no core waits at the end.
 test: setup lint
-	$(PY) -m pytest -n 2 --dist loadfile
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-postgresql
 # The whole suite with every store on a PostgreSQL that the tests start; `make test` has there what is about databases.
 test-postgresql: setup
-	$(PY) -m pytest -n 2 --dist loadfile --database postgresql
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --database postgresql
 
 # Campaigns: longer measurements with a size and a seed; each prints its figures and writes build/campaigns/NAME.json.
 TAPE ?= ../shared/tapes/us-equities-dev.parquet

@@ -207,7 +207,8 @@ def sides(node: ast.AST) -> list[tuple[ast.expr, list[ast.expr]]]:
         size = ast.Call(ast.Name("abs", ast.Load()), [node], [])
         return [(size, [node]), (ast.UnaryOp(ast.USub(), size), [node])]
     if isinstance(node.func, ast.Attribute) and name == "where" and len(given) == 3:
-        pairs = zip(_truths(given[0]), (given[2], given[1]), strict=True)
+        asked = ast.Compare(given[0], [ast.NotEq()], [ast.Constant(0)])  # a mask of numbers is a mask too
+        pairs = zip(_truths(asked), (given[2], given[1]), strict=True)
         return [(ast.Call(node.func, [sure, *given[1:]], node.keywords), [given[0], lost]) for sure, lost in pairs]
     if isinstance(node.func, ast.Attribute) and name in ("get", "pop") and len(given) == 2:
         found = ast.Subscript(node.func.value, given[0], ast.Load())

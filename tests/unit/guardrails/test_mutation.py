@@ -224,5 +224,16 @@ def test_of_a_choice_that_stands_the_side_that_changed_is_new() -> None:
     [(_, _, number)] = new_choices(now, before, range(1, 99))
     [where] = [node for node in ast.walk(now) if isinstance(node, ast.Call) and ast.unparse(node.func) == "np.where"]
     always, words = sides(where)[number]
-    assert ast.unparse(always) == "np.where(np.greater(last, first) | True, last, -last)"
+    assert ast.unparse(always) == "np.where((np.greater(last, first) != 0) | True, last, -last)"
     assert [ast.unparse(word) for word in words] == ["np.greater(last, first)", "-last"]
+
+
+def test_the_sides_of_a_choice_by_numbers_are_taken_and_do_not_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash counts as told, so that a mask that is no truth value must not make one."""
+    text = "import numpy as np\n\n\ndef change(mask):\n    return np.where(mask, 1.0, -1.0)\n"
+    places = new_choices(ast.parse(text), None, range(1, 99))
+    found, tree = mutants(Tree({PATH: text.encode()}), {PATH: range(1, 99)}, seed=1, most=0, must={PATH: places})
+    chosen = [at for at, mutant in enumerate(found) if mutant.kind == CHOICE]
+    for mask in (0.5, 0.0, 3, True):
+        made = {float(ran(tree, monkeypatch, lambda k, at=at: k == at)["change"](mask)) for at in chosen}  # type: ignore[misc]
+        assert made == {1.0, -1.0}

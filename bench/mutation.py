@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -132,7 +132,7 @@ def own(bench: TimedBench, base: Tree, functions: Sequence[str], *, any_failure:
 
 
 @contextmanager
-def _copy(base: Tree) -> Iterable[Path]:  # type: ignore[misc]
+def _copy(base: Tree) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "strategy"
         base.write(folder)

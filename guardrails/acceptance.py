@@ -98,21 +98,26 @@ def failing_cases(cases: Sequence[Case], start: Callable[[], AbstractContextMana
 
 
 def failing_scenarios(
-    baseline: Tree, params: Mapping[str, Any], start: Start, seed: int, before: Start | None = None
+    baseline: Tree,
+    params: Mapping[str, Any],
+    start: Start,
+    seed: int,
+    before: Start | None = None,
+    old: Mapping[str, Any] | None = None,
 ) -> tuple[int, list[str]]:
     """Return how many scenarios there are, and the paths of those that whole decisions do not meet.
 
     A scenario is a JSON file with `sessions`, `portfolio` and `expect`, or with `trend`, whose markets come from the
-    hidden seed; its `params` are laid over the given ones. There the code `before` trades beside, and what it did not
-    meet is not asked of the code after it: a strategy that loses is judged by its loss, and one that ranks well has to
-    go on so. Without code before, half of all decisions must be right.
+    hidden seed; its `params` are laid over the given ones. There the code `before` trades beside, with its `old`
+    parameters, and what it did not meet is not asked of the code after it: a strategy that loses is judged by its loss,
+    and one that ranks well has to go on so. Without code before, half of all decisions must be right.
     """
     count, failing = 0, []
     for path, data in baseline.items():
         content = json.loads(data) if path.endswith(".json") and "/references/" not in path else None
         if isinstance(content, dict) and "trend" in content:
             count += 1
-            kept = _rises(content, params, start, seed, before)
+            kept = _rises(content, params, start, seed, before, params if old is None else old)
             failing += [] if kept else [path]
         elif isinstance(content, dict) and "sessions" in content:
             count += 1
@@ -142,7 +147,12 @@ def _asked(worker: Worker, scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rises(
-    scenario: Mapping[str, Any], params: Mapping[str, Any], start: Start, seed: int, before: Start | None
+    scenario: Mapping[str, Any],
+    params: Mapping[str, Any],
+    start: Start,
+    seed: int,
+    before: Start | None,
+    old: Mapping[str, Any],
 ) -> bool:
     """Say whether in markets that trend all decisions are sound, and hold what rises where those before did."""
     trend, shares = Trend.read(scenario["trend"]), list[float]()
@@ -150,11 +160,15 @@ def _rises(
         given = params if world.own else {**params, **scenario.get("params", {})}
         limits = {name: given[key] for name, key in scenario.get("limits", {}).items() if key in given}
         sessions = list(world.shown())
-        then = _course(world, sessions, given, before) if before else None
+        # The code before knows no other parameters than its own.
+        known = old if world.own else {name: given.get(name, value) for name, value in old.items()}
+        then = _course(world, sessions, known, before) if before else None
         if before and then is None:
             continue
         course = _course(world, sessions, given, start)
-        if course is None or (then and course.worse(then, trend.lead, limits)):
+        if course is None or (
+            then and course.worse(then, trend.lead, limits, known == {name: given.get(name) for name in known})
+        ):
             return False
         shares.append(course.right(trend.lead))
     return before is not None or 2.0 * sum(shares) > len(shares)

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from guardrails.acceptance import Worker
+from guardrails.checks.instead import Instead
 from guardrails.environment import GateEnvironment
 from guardrails.mutation import Mutant, Place
 from guardrails.policy import Policy
@@ -44,12 +45,13 @@ class Bench(Protocol):
         most: int,
         only: Sequence[str] = (),
         must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
+        others: Mapping[str, Instead] | None = None,
     ) -> Sequence[tuple[Mutant, str]]:
         """Mutate these lines; return the mutants and how each ended: killed, crashed, survived or unreached."""
         ...
 
-    def worker(self, tree: Tree, params: Mapping[str, Any]) -> AbstractContextManager[Worker]:
-        """Start the strategy of a tree: its source and parameters only."""
+    def worker(self, tree: Tree, params: Mapping[str, Any], *, memory: float = 1.0) -> AbstractContextManager[Worker]:
+        """Start the strategy of a tree: its source and parameters only, with this share of the memory it may have."""
         ...
 
 

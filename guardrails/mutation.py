@@ -12,7 +12,9 @@ import random
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from guardrails.checks.instead import PART, SWAP, Instead, effective, span_of
 from guardrails.checks.planted import planted_name
 from guardrails.tree import Tree
 
@@ -30,7 +32,7 @@ NUMBERS = ("off by one", "constant", "named constant")
 #: Constants of math and numpy: numbers by name.
 KNOWN = frozenset({"e", "euler_gamma", "pi", "tau"})
 #: Kinds of mutants that turn a condition round, and that take one side of a choice whatever is asked.
-CONDITIONS, CHOICE = ("comparison", "boolean"), "choice"
+CONDITIONS, CHOICE, REMOVED = ("comparison", "boolean"), "choice", "removed statement"
 CLAMPS = ("min", "max", "minimum", "maximum", "clip", "fmin", "fmax")
 #: Calls that say yes or no, alone or of each element.
 TRUTHS = frozenset({
@@ -54,9 +56,9 @@ class Mutant:
     column: int = 0
 
 
-#: Names in planted source of the switch and of what moves numbers: new in each process of the judge, so that no judged
-#: code can shadow them.
-SWITCH, MOVED = planted_name(), planted_name()
+#: Names in planted source of the switch, of what moves numbers and of what makes a part look like a whole: new in each
+#: process of the judge, so that no judged code can shadow them.
+SWITCH, MOVED, LIKE = planted_name(), planted_name(), planted_name()
 
 
 def _on(number: int) -> ast.expr:
@@ -65,7 +67,7 @@ def _on(number: int) -> ast.expr:
 
 def _imports(module: ast.Module) -> None:
     """Import the switch after the docstring and the future imports, where an import may stand first."""
-    at, names = 0, [ast.alias("on", SWITCH), ast.alias("moved", MOVED)]
+    at, names = 0, [ast.alias("on", SWITCH), ast.alias("moved", MOVED), ast.alias("like", LIKE)]
     for at, node in enumerate(module.body):
         docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not docstring and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
@@ -224,15 +226,16 @@ def _truths(node: ast.expr) -> list[ast.expr]:
 
 
 def new_choices(now: ast.AST, before: ast.AST | None, lines: Collection[int]) -> set[tuple[int, ...]]:
-    """Return the sides (line, column, number) of choices on changed lines that do not stand there as often before."""
+    """Return the sides (line, column, number) of choices on changed lines that are new to functions of that name."""
 
-    def said(tree: ast.AST) -> list[tuple[ast.expr, int, str]]:
-        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr)]
-        return [
-            (node, number, str([number, *map(ast.dump, words)]))
-            for node in nodes
-            for number, (_, words) in enumerate(sides(node))
-        ]
+    def said(tree: ast.AST, function: str = "") -> list[tuple[ast.expr, int, str]]:
+        found = []
+        for node in ast.iter_child_nodes(tree):
+            for number, (_, words) in enumerate(sides(node)):
+                assert isinstance(node, ast.expr)
+                found.append((node, number, str([function, number, *map(ast.dump, words)])))
+            found += said(node, node.name if isinstance(node, ast.FunctionDef) else function)
+        return found
 
     was, here = Counter(text for *_, text in said(before or ast.Module([], []))), said(now)
     count = Counter(text for *_, text in here)
@@ -250,25 +253,28 @@ def mutants(
     seed: int,
     most: int,
     must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
+    others: Mapping[str, Instead] | None = None,
 ) -> tuple[list[Mutant], Tree]:
     """Return up to `most` mutants of the given lines, drawn by the seed, and the tree in which all of them sleep.
 
-    Those of a number or condition at one of the places (line, column) of `must` and the sides of choices there (line,
-    column, number) are all among them, beyond `most` if need be; other choices are left alone.
+    Those of a number, condition or statement at one of the places (line, column) of `must`, the sides of choices there
+    (line, column, number) and what `others` puts in place of expressions are all among them, beyond `most` if need be;
+    other choices and expressions are left alone.
     """
     found: list[Mutant] = []
     always: set[int] = set()
     for path in sorted(lines):
         if path.endswith(".py") and path in tree:
             rows = (must or {}).get(path, ())
-            finder = _Mutator(path, lines[path], None, 0, named_numbers(tree, path), rows)
+            asked = (others or {}).get(path, {})
+            finder = _Mutator(path, lines[path], None, 0, named_numbers(tree, path), rows, asked)
             finder.visit(ast.parse(tree[path]))
             for at, mutant in enumerate(finder.found, len(found)):
-                asked = mutant.kind in (*NUMBERS, *CONDITIONS) and (mutant.line, mutant.column) in rows
-                always |= {at} if asked or mutant.kind == CHOICE else set()
+                fixed = mutant.kind in (*NUMBERS, *CONDITIONS, REMOVED) and (mutant.line, mutant.column) in rows
+                always |= {at} if fixed or mutant.kind in (CHOICE, SWAP, PART) else set()
             found += finder.found
-    others = sorted(set(range(len(found))) - always)
-    chosen = sorted([*always, *random.Random(seed).sample(others, min(most, len(others)))])
+    drawn = sorted(set(range(len(found))) - always)
+    chosen = sorted([*always, *random.Random(seed).sample(drawn, min(most, len(drawn)))])
     places = {place: number for number, place in enumerate(chosen)}
     changed: dict[str, bytes | None] = {}
     at = 0
@@ -276,7 +282,8 @@ def mutants(
         if path.endswith(".py") and path in tree:
             module = ast.parse(tree[path])
             rows = (must or {}).get(path, ())
-            planter = _Mutator(path, lines[path], places, at, named_numbers(tree, path), rows)
+            asked = (others or {}).get(path, {})
+            planter = _Mutator(path, lines[path], places, at, named_numbers(tree, path), rows, asked)
             planter.visit(module)
             at += len(planter.found)
             _imports(module)
@@ -334,42 +341,41 @@ class _Mutator(ast.NodeTransformer):
         start: int,
         named: tuple[set[str], set[str]],
         must: Collection[tuple[int, ...]],
+        others: Instead,
     ) -> None:
         self.path, self.lines, self.numbers, self.at, self.must = path, set(lines), numbers, start, set(must)
+        self.others = others
         self.names, self.attributes = named
         self.found: list[Mutant] = []
         self.inside = 0
 
+    def visit(self, node: ast.AST) -> Any:
+        """Visit a node and, where something else is to be tried in its place, offer that."""
+        others = self.others.get(span_of(node), ()) if isinstance(node, ast.expr) else ()
+        if not isinstance(node, ast.expr) or not others:
+            return super().visit(node)
+        kept = copy.deepcopy(node)
+        visited = super().visit(node)
+        for kind, other in others:
+            visited = self._choice(kept, kind, ast.unparse(kept), copy.deepcopy(other), visited)
+        return visited
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.inside += 1
-        node.body = [self._statement(part) for part in node.body]
+        node.body = [self.visit(part) for part in node.body]
         self.inside -= 1
         return node
 
-    def _statement(self, node: ast.stmt) -> ast.stmt:
+    def _removed(self, node: ast.stmt) -> ast.AST:
         """Visit a statement and, where it is one that may be left out, offer its removal."""
-        original = copy.deepcopy(node)
-        visited = self.visit(node)
-        assert isinstance(visited, ast.stmt)
-        for name in ("body", "orelse"):
-            block = getattr(visited, name, None)
-            if isinstance(block, list) and not isinstance(visited, ast.FunctionDef | ast.ClassDef):
-                setattr(visited, name, [self._inner(part) for part in block])
-        if isinstance(original, ast.AugAssign) or (
-            isinstance(original, ast.Expr) and not isinstance(original.value, ast.Constant)
-        ):
-            number = self._offer(original, "removed statement", ast.unparse(original), "pass")
-            if number is not None:
-                return ast.If(ast.UnaryOp(ast.Not(), _on(number)), [visited], [])
-        return visited
+        kept = copy.deepcopy(node)
+        visited = self.generic_visit(node)
+        number = self._offer(kept, REMOVED, ast.unparse(kept), "pass") if effective(kept) else None
+        if number is None or not isinstance(visited, ast.stmt):
+            return visited
+        return ast.If(ast.UnaryOp(ast.Not(), _on(number)), [visited], [])
 
-    def _inner(self, node: ast.stmt) -> ast.stmt:
-        """Offer removal of a statement whose parts were visited with its block's owner."""
-        if isinstance(node, ast.AugAssign):
-            number = self._offer(node, "removed statement", ast.unparse(node), "pass")
-            if number is not None:
-                return ast.If(ast.UnaryOp(ast.Not(), _on(number)), [node], [])
-        return node
+    visit_Expr = visit_AugAssign = visit_Assign = _removed
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         swapped = COMPARISONS.get(type(node.ops[0]))
@@ -452,7 +458,7 @@ class _Mutator(ast.NodeTransformer):
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         """Leave the pattern, in which there is no room for a switch; each case has a body of its own to be reached."""
         node.guard = self._expr(self.visit(node.guard)) if node.guard else None
-        node.body = [self._statement(part) for part in node.body]
+        node.body = [self.visit(part) for part in node.body]
         return node
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from guardrails.checks.codes import finding
-from guardrails.mutation import CHOICE, CONDITIONS, NUMBERS, Mutant
+from guardrails.checks.instead import PART, SWAP
+from guardrails.mutation import CHOICE, CONDITIONS, NUMBERS, REMOVED, Mutant
 from guardrails.policy import Coverage
 from guardrails.verdict import Finding
 
@@ -136,6 +138,42 @@ def judge_numbers(
         and end in ("survived", "unreached")
     ]
     return [finding("GR710", "", 0, f"{len(loose)} that no test does")] if loose else []
+
+
+def judge_swaps(tried: Sequence[tuple[Mutant, str]], fewer: Collection[str]) -> list[Finding]:
+    """Refuse expressions of parameters in whose place another parameter may stand without any test failing.
+
+    One other is let pass in place of a parameter alone, since two often have one value in tests; not where the package
+    reads that one less often (`fewer`) than before.
+    """
+    others: dict[tuple[str, int, str], list[str]] = {}
+    for mutant, end in tried:
+        if mutant.kind == SWAP and end in ("survived", "unreached"):
+            place = (mutant.path, mutant.line, mutant.before)
+            others.setdefault(place, []).append(mutant.after.rpartition(".")[2])
+    loose = [
+        place
+        for place, names in others.items()
+        if len(names) > 1 or re.fullmatch(r"[\w.]+", place[2]) is None or names[0] in fewer
+    ]
+    return [finding("GR711", "", 0, f"{len(loose)} that no test does")] if loose else []
+
+
+def judge_parts(
+    tried: Sequence[tuple[Mutant, str]], statements: Mapping[str, Collection[tuple[int, int]]]
+) -> list[Finding]:
+    """Refuse new expressions in whose place a part of them, nothing or one does, and needless new statements.
+
+    `statements` are the places (line, column) of new ones, by path.
+    """
+    loose = {
+        (mutant.path, mutant.line, mutant.before)
+        for mutant, end in tried
+        if end in ("survived", "unreached")
+        if mutant.kind == PART
+        or (mutant.kind == REMOVED and (mutant.line, mutant.column) in statements.get(mutant.path, ()))
+    }
+    return [finding("GR712", "", 0, f"{len(loose)} that no test does")] if loose else []
 
 
 def judge_conditions(tried: Sequence[tuple[Mutant, str]], rows: Mapping[str, Collection[Line]]) -> list[Finding]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from guardrails.acceptance import WorkerFault
+from guardrails.checks.instead import Instead
 from guardrails.coverage import Reach, covered, missing_tests
 from guardrails.environment import GateEnvironment
 from guardrails.mutation import Mutant, Place, inside_functions, mutants, with_probes
@@ -31,9 +32,10 @@ from guardrails.worker.client import Worker, WorkerFailure
 from guardrails.worker.frames import BARS
 
 TESTING = Path(__file__).with_name("worker") / "testing.py"
-INI = "[pytest]\naddopts =\npython_files = test_*.py\nxfail_strict = true\nfilterwarnings = error\n"
+#: A warning is no error here, as it is none in the worker: else code could tell where it runs.
+INI = "[pytest]\naddopts =\npython_files = test_*.py\nxfail_strict = true\n"
 MOST_REPORT = 64 << 20
-#: Processor seconds that the tests of one planted change may take once one of them has run.
+#: Processor seconds that the tests of one planted change may take beyond twice what they took before.
 CHANGE_SECONDS = 2.0
 #: Planted changes that are tried beside one another: two a core, so that one runs while another ends.
 PARALLEL = min(2 * len(os.sched_getaffinity(0)), 8)
@@ -102,9 +104,10 @@ class SandboxBench:
         most: int,
         only: Sequence[str] = (),
         must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
+        others: Mapping[str, Instead] | None = None,
     ) -> list[tuple[Mutant, str]]:
         """Return the mutants of these lines and how each ended: killed, crashed, survived or unreached."""
-        chosen, planted = mutants(tree, lines, seed=seed, most=most, must=must)
+        chosen, planted = mutants(tree, lines, seed=seed, most=most, must=must, others=others)
         ends = self.plant(tree, planted, [(mutant.path, mutant.line) for mutant in chosen], only=only)
         return list(zip(chosen, ends, strict=True))
 
@@ -134,7 +137,7 @@ class SandboxBench:
         return [str(report["planted"][str(number)]) for number in range(len(places))]
 
     @contextmanager
-    def worker(self, tree: Tree, params: Mapping[str, Any]) -> Iterator[_GateWorker]:
+    def worker(self, tree: Tree, params: Mapping[str, Any], *, memory: float = 1.0) -> Iterator[_GateWorker]:
         """Start the strategy of a tree: its source alone is in the sandbox's reach."""
         with _folder() as place:
             visible = {path: data for path, data in tree.items() if path.startswith(f"{self.policy.layout.source}/")}
@@ -148,7 +151,7 @@ class SandboxBench:
                     given,
                     seed=0,
                     capital=self.policy.acceptance.capital,
-                    limits=self._limits(),
+                    limits=self._limits(memory=memory),
                     seconds=self.policy.sandbox.seconds,
                     source=self.policy.layout.source,
                     strategy=self.policy.acceptance.strategy,
@@ -222,11 +225,11 @@ class SandboxBench:
             finally:
                 process.close()
 
-    def _limits(self, processes: int = 1, wall: float | None = None) -> Limits:
+    def _limits(self, processes: int = 1, wall: float | None = None, memory: float = 1.0) -> Limits:
         rules = self.policy.sandbox
         return Limits(
             processes=processes,
-            memory_bytes=rules.memory_mb << 20,
+            memory_bytes=int(memory * (rules.memory_mb << 20)),
             cpu_seconds=rules.cpu_seconds,
             wall_seconds=wall,
             file_bytes=rules.file_mb << 20,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from guardrails.bounded import judge_bounded
 from guardrails.checks.absent import absent_names, with_absent
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, build_index
+from guardrails.checks.instead import PART, SWAP, fewer, instead, new_statements
 from guardrails.checks.named import (
     function_lines,
     new_numbers,
@@ -29,7 +31,7 @@ from guardrails.checks.named import (
 from guardrails.checks.parameters import read_parameters
 from guardrails.checks.static import STATIC_LAYERS
 from guardrails.environment import GateEnvironment
-from guardrails.mutation import CHOICE, Mutant, new_choices
+from guardrails.mutation import CHOICE, LIKE, Mutant, new_choices
 from guardrails.patch import changed_lines, judge_patch
 from guardrails.policy import PhaseName, Policy
 from guardrails.ro_lock import Anchors, seed_for
@@ -42,16 +44,20 @@ from guardrails.runs import (
     judge_lock,
     judge_mutants,
     judge_numbers,
+    judge_parts,
     judge_probes,
     judge_profile,
     judge_run,
     judge_share,
+    judge_swaps,
     shares,
 )
 from guardrails.tree import Tree
 from guardrails.verdict import Finding, Stage, Verdict
 
 Outcome = tuple[list[Finding], dict[str, Any]]
+#: Share of the memory of production in made-up markets: there are longer and wider ones in the world.
+TRIAL = 0.25
 
 
 class ExtraJudge(Protocol):
@@ -208,10 +214,10 @@ class Stages:
         scenarios, missed = failing_scenarios(
             baseline,
             own,
-            lambda params: bench.worker(self.tree(), params),
+            lambda params: bench.worker(self.tree(), params, memory=TRIAL),
             seed_for(self.secret, self.seed, self.attempt, "scenarios"),
-            # The code before knows no other parameters than its own, with the values of the patch where it sets them.
-            lambda params: bench.worker(self.base, {name: params.get(name, value) for name, value in old.items()}),
+            lambda params: bench.worker(self.base, params, memory=TRIAL),
+            old,
         )
         total, done = len(cases) + scenarios, len(cases) + scenarios - len(failing) - len(missed)
         found = judge_share("GR601", done, total, 1.0, "golden cases and scenarios met")
@@ -248,20 +254,51 @@ class Stages:
         rules, lines = self.policy.mutation, self.code_lines(function_lines)
         seed = seed_for(self.secret, self.seed, self.attempt, "mutants")
         shown = self.shown(self.tree())
-        before = {module.path: module for module in build_index(self.base, self.policy)[0].modules.values()}
+        before, now = (
+            {module.path: module for module in build_index(tree, self.policy)[0].modules.values()}
+            for tree in (self.base, self.tree())
+        )
         rows = changed_lines(self.base, self.tree())
         numbers, must = dict[str, set[tuple[int, int]]](), dict[str, set[tuple[int, ...]]]()
-        for module in build_index(self.tree(), self.policy)[0].modules.values():
-            if module.path in rows:
-                standing = before.get(module.path)
-                numbers[module.path] = new_numbers(module, standing, rows[module.path])
-                choices = new_choices(module.tree, standing.tree if standing else None, rows[module.path])
-                must[module.path] = {*numbers[module.path], *choices, *(place[:2] for place in choices)}
-        tried = self.ready().mutants(shown, lines, seed=seed, most=rules.most, must=must) if lines else ()
+        for path in now.keys() & rows.keys():
+            standing = before.get(path)
+            numbers[path] = new_numbers(now[path], standing, rows[path])
+            choices = new_choices(now[path].tree, standing.tree if standing else None, rows[path])
+            must[path] = {*numbers[path], *choices, *(place[:2] for place in choices)}
+        names, pair = (
+            self.parameters(),
+            [{path: module.tree for path, module in each.items()} for each in (now, before)],
+        )
+        other = instead(pair[0], pair[1], rows, names, LIKE, self.curated())
+        statements = new_statements(pair[0], pair[1], rows, self.curated())
+        for path, places in statements.items():
+            must[path] |= places
+        bench, most = self.ready(), rules.most
+        tried = bench.mutants(shown, lines, seed=seed, most=most, must=must, others=other) if lines else ()
         self.measured["mutation"] = mutation_figures(tried, "no function of the package changed")
-        found = judge_mutants([end for mutant, end in tried if mutant.kind != CHOICE], rules.minimum)
-        found += judge_numbers(tried, numbers) + judge_conditions(tried, rows)
+        found = judge_mutants([end for mutant, end in tried if mutant.kind not in (CHOICE, SWAP, PART)], rules.minimum)
+        found += judge_numbers(tried, numbers) + judge_conditions(tried, rows) + judge_parts(tried, statements)
+        found += judge_swaps(tried, fewer(pair[0], pair[1], names))
         return found, self.measured["mutation"]
+
+    def curated(self) -> list[dict[str, ast.Module]]:
+        """Return the modules of the curated good versions, what they stand on first: what they say needs no test."""
+        folder, found = f"{self.policy.layout.baseline}/references/", dict[str, dict[str, ast.Module]]()
+        for path in sorted(self.base) if self.policy.layout.baseline else ():
+            kind, _, inner = path.removeprefix(folder).partition("/")
+            if path.startswith(folder) and kind in ("base", "good") and path.endswith(".py"):
+                version = kind if kind == "base" else inner.partition("/")[0]
+                found.setdefault(version, {})[path] = ast.parse(self.base[path])
+        return list(found.values())
+
+    def parameters(self) -> set[str]:
+        """Return the names of the strategy's parameters, before and after."""
+        path = self.policy.layout.parameters
+        return {
+            name
+            for tree in (self.base, self.tree())
+            for name in parameters_of(read_parameters(tree.get(path, b"")) or {})
+        }
 
     def judge_extra(self) -> Outcome:
         found, evidence = list[Finding](), {}

@@ -20,6 +20,8 @@ from guardrails.markets import COLUMNS, Account, Bars
 #: Sessions times names in one market at most, but for the widest, so that a verdict does not wait for it.
 MOST = 60_000
 Plain = Mapping[str, Any]
+#: From so many names on a weight is one of many.
+MANY = 16
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: What worlds have: each is dealt one of each, and every one comes up in some world where there are enough of them.
 HABITS: Mapping[str, Sequence[Any]] = {
@@ -41,6 +43,11 @@ HABITS: Mapping[str, Sequence[Any]] = {
     "missing": (0.0, 0.01, 0.0, 0.06),  # share of names without a print or that may not trade, a session
     "young": (0.0, 0.3, 0.0, 0.8),  # share of names that are listed later
     "gone": (0.0, 0.3),  # share of names that are delisted
+    "events": (0.0, 0.002, 0.0, 0.006),  # names a session in which something rare happens: see `_events`
+    "pinned": (0.0, 0.03, 0.0, 0.0),  # share of names whose price hardly moves
+    "blank": (0.0, 0.0, 0.01),  # share of sessions without any bar
+    "unfilled": (0.0, 0.1),  # share of orders that are not filled
+    "strange": (0, 1),  # whether the account holds what was never shown
 }  # fmt: skip
 
 
@@ -112,7 +119,8 @@ class TrendWorld:
         low, high = self.habits["noise"]
         place = (1.0 - drift) / 2.0 if self.habits["calm"] else chance.random()
         uneven: float = self.habits["uneven"] ** (place - 0.5)
-        return math.sqrt(low * high) * uneven * chance.uniform(0.9, 1.1)
+        pinned = 0.02 if chance.random() < self.habits["pinned"] else 1.0
+        return math.sqrt(low * high) * uneven * chance.uniform(0.9, 1.1) * pinned
 
     def due(self, at: int) -> bool:
         """Say whether a decision is asked for after this session."""
@@ -136,6 +144,7 @@ class TrendWorld:
         """Return the sessions, oldest first, made anew at each call."""
         chance, habits, count = random.Random(self.seed), self.habits, len(self.names)
         pool = [chance.gauss(0.0, 1.0) for _ in range(2 * count + 500)]
+        activity = [math.exp(0.3 * wild) for wild in pool]
         anchors = [math.exp(chance.uniform(*map(math.log, habits["prices"]))) for _ in self.names]
         payers = [slot for slot in range(count) if chance.random() < habits["paying"]]
         close = list(anchors)
@@ -154,20 +163,33 @@ class TrendWorld:
                 if not anchor / 8.0 < price < anchor * 8.0:
                     split[slot] = 8.0 if price > anchor else 0.125
             dividend, tradable = [0.0] * count, [1.0] * count
-            volume = [worth / price for worth, price in zip(self.dollars, close, strict=True)]
+            busy = activity[len(pool) - count - start :]
+            volume = [worth / price * by for worth, price, by in zip(self.dollars, close, busy, strict=False)]
             for _ in range(round(len(payers) / 40 + chance.random() * 0.9) if payers else 0):
                 slot = payers[int(len(payers) * chance.random() ** 2)]
                 dividend[slot] = round(close[slot] / split[slot] * 0.006, 2)
+            jumps = self._events(chance, close, volume, split, dividend) if habits["events"] else {}
             before = [price / by for price, by in zip(close, split, strict=True)]
             rows = zip(before, self.drifts, self.noises, noise, strict=True)
             close = [price * math.exp(common + sign * drift + wild * by) for price, drift, wild, by in rows]
-            first = [(a + b) * 0.5 for a, b in zip(before, close, strict=True)]
+            for slot, by in jumps.items():
+                close[slot] = max(
+                    close[slot] * math.exp(by * self.noises[slot])
+                    - dividend[slot] * (dividend[slot] > 0.05 * close[slot]),
+                    0.2 * close[slot],
+                )
+            part = chance.uniform(0.0, 1.0)  # of the day's move that comes overnight
+            first = [a + (b - a) * part for a, b in zip(before, close, strict=True)]
             high = [max(a, b) * 1.003 for a, b in zip(first, close, strict=True)]
+            for slot in jumps:
+                high[slot] *= 1.0 + 0.5 * (chance.random() < 0.3)
             low = [min(a, b) * 0.997 for a, b in zip(first, close, strict=True)]
             prices = [first, high, low, close]
             if habits["cents"]:
                 prices = [[round(price, 2) for price in column] for column in prices]
             there = [a <= at < b for a, b in zip(self.begins, self.ends, strict=True)]
+            if habits["blank"] and chance.random() < habits["blank"]:
+                there = [False] * count
             for _ in range(round(count * habits["missing"] + chance.random() * 0.9)) if habits["missing"] else ():
                 slot, what = chance.randrange(count), chance.randrange(3)
                 there[slot], tradable[slot] = there[slot] and what > 0, float(what > 1)
@@ -176,6 +198,28 @@ class TrendWorld:
             symbols = tuple(compress(self.names, there))
             shown = shown if shown == symbols else symbols
             yield Bars(day, shown, {c: array("d", compress(v, there)) for c, v in zip(COLUMNS, columns, strict=True)})
+
+    def _events(
+        self,
+        chance: random.Random,
+        close: Sequence[float],
+        volume: list[float],
+        split: list[float],
+        dividend: list[float],
+    ) -> dict[int, float]:
+        """Let rare things happen: much volume, a jump, an odd split, a special dividend. Return jumps, in noises."""
+        jumps = dict[int, float]()
+        for _ in range(int(len(close) * self.habits["events"] + chance.random())):
+            slot, what = chance.randrange(len(close)), chance.randrange(4)
+            volume[slot] *= chance.choice((1.0, 12.0, 40.0))
+            if what == 1:
+                jumps[slot] = chance.choice((-1.0, 1.0)) * chance.uniform(6.0, 14.0)
+            elif what == 2 and split[slot] == 1.0:
+                split[slot] = chance.choice((1.05, 1.5, 3.0, 0.4))
+            elif what == 3:
+                dividend[slot] = close[slot] / split[slot] * chance.uniform(0.1, 0.3)
+                jumps[slot] = 0.0
+        return jumps
 
 
 class TrendAccount(Account):
@@ -195,7 +239,8 @@ class TrendAccount(Account):
         digits, names = self.habits["digits"], list(self.shares)
         self.chance.shuffle(names)
         equity, cash = round(self.equity(), digits), round(self.cash, digits)
-        return {"date": day.isoformat(), "equity": equity, "cash": cash, "shares": {n: self.shares[n] for n in names}}
+        shares = {name: self.shares[name] for name in names} | ({"ZZZZQ": 7.0} if self.habits["strange"] else {})
+        return {"date": day.isoformat(), "equity": equity, "cash": cash, "shares": shares}
 
     def weights(self) -> dict[str, float]:
         """Return what is held, as shares of equity."""
@@ -203,8 +248,13 @@ class TrendAccount(Account):
 
     def follow(self, weights: Mapping[str, float]) -> None:
         """Trade to target weights, in whole shares where this market has them."""
-        equity = self.equity()
+        equity, held = self.equity(), dict(self.shares)
         super().follow(weights)
+        for name in sorted({*held, *self.shares}) if self.habits["unfilled"] else ():
+            if self.chance.random() < self.habits["unfilled"]:
+                self.shares[name] = held.get(name, 0.0)
+        self.shares = {name: count for name, count in self.shares.items() if count}
+        self.cash = equity - sum(count * self.close[name] for name, count in self.shares.items())
         if self.habits["whole"]:
             self.shares = {name: whole for name, count in self.shares.items() if (whole := float(math.floor(count)))}
             self.cash = equity - sum(count * self.close[name] for name, count in self.shares.items())
@@ -223,7 +273,7 @@ class Course:
 
     def add(self, at: int, told: Plain, weights: Mapping[str, float], held: Mapping[str, float], plans: Plain) -> None:
         """Take in what was told before a decision and held, the weights after it, and its orders."""
-        world, total, orders = self.world, sum(weights.values()), list(plans.values())
+        world, total = self.world, sum(weights.values())
         self.leads.append(world.lead(at, weights) if total > 0.1 and world.settled(at) else None)
         self.counts.append(len(weights))
         self.held += total
@@ -232,12 +282,15 @@ class Course:
             mean = sum(weight * noises[name] for name, weight in weights.items()) / total
             self.tilts.append(mean * len(noises) / sum(noises.values()))
         bought = {name: weight for name, weight in weights.items() if weight > 1.001 * held.get(name, 0.0)}
+        # Without a plan all of an order goes at once, at any price.
+        orders: list[Plain] = [*plans.values(), *({} for name in bought if not plans.get(name))]
         seen = {
             "largest": list(bought.values()),
             "volume": [weight * told["equity"] / world.dollars[world.known[name]] for name, weight in bought.items()],
             "order": [plan.get("max_participation") or 1.0 for plan in orders],
             "sessions": [plan.get("sessions") or 1.0 for plan in orders],
             "limit": [plan.get("limit_bps") or math.inf for plan in orders],
+            "wide": list(bought.values()) if len(weights) >= MANY else [],
         }
         self.most = {name: max([self.most.get(name, 0.0), *values]) for name, values in seen.items()}
 
@@ -251,10 +304,14 @@ class Course:
         asked = [found >= lead for found in self.leads if found is not None]
         return sum(asked) / max(1, len(asked))
 
-    def worse(self, before: Course, lead: float, limits: Mapping[str, float]) -> bool:
-        """Say whether limits are passed that were kept to before, or what was right is turned round, or not done."""
+    def worse(self, before: Course, lead: float, limits: Mapping[str, float], same: bool = True) -> bool:
+        """Say whether limits are passed that were kept to before, or what was right is turned round, or not done.
+
+        With the `same` parameters no limit price is further away than twice what there was before.
+        """
         kept = before.within(limits)
-        if kept - self.within(limits):
+        beyond = self.most.get("limit", 0.0) > 2.0 * (before.most.get("limit") or math.inf)
+        if kept - self.within(limits) or (same and beyond):
             return True
         if before.right(lead) <= 0.5:
             return False

@@ -104,6 +104,8 @@ class _Tests:
             self.find("GR401", self.module.tree, "none")
         for test in self.tests:
             self._test(test)
+        for name in sorted(self.fixtures):
+            self._asked(self.helpers[name], set())
         for node in ast.walk(self.module.tree):
             if isinstance(node, ast.Call):
                 self._call(node)
@@ -114,10 +116,7 @@ class _Tests:
         return any(isinstance(item, ast.Name) and item.id in names for item in ast.walk(node))
 
     def _test(self, test: ast.FunctionDef) -> None:
-        given = self._parametrised(test)
-        for argument in [*test.args.args, *test.args.kwonlyargs]:
-            if argument.arg not in given | self.fixtures | {"self"}:
-                self.find("GR407", test, f"{argument.arg!r}")
+        self._asked(test, self._parametrised(test))
         names = set(self.subject)
         for _ in range(3):
             for node in ast.walk(test):
@@ -141,6 +140,12 @@ class _Tests:
             self.find("GR403", test, "type or presence only", f"an assertion about a value in {test.name!r}")
         elif "strong" in strengths and "strong" not in certain:
             self.find("GR404", test, "conditional ones only", f"an assertion that always runs in {test.name!r}")
+
+    def _asked(self, function: ast.FunctionDef, given: set[str]) -> None:
+        """Refuse what a test or fixture asks pytest for beyond what this file gives."""
+        for argument in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]:
+            if argument.arg not in given | self.fixtures | {"self"}:
+                self.find("GR407", function, f"{argument.arg!r}")
 
     def _spread(self, node: ast.AST, names: set[str]) -> Iterator[str]:
         value: ast.AST | None = (

@@ -9,16 +9,20 @@ from guardrails.checks.codes import finding
 from guardrails.checks.disguised import judge_disguised
 from guardrails.checks.generated import judge_tests
 from guardrails.checks.index import Module, build_index, module_name, parse_module
+from guardrails.checks.instead import burden
 from guardrails.checks.lasting import judge_lasting
 from guardrails.checks.planted import judge_names
 from guardrails.checks.protected import judge_protected
 from guardrails.checks.recalled import judge_recalled
 from guardrails.checks.source import judge_source
+from guardrails.patch import changed_lines
 from guardrails.policy import PhaseName, Policy
 from guardrails.tree import Tree
 from guardrails.verdict import Finding
 
 STATIC_LAYERS = frozenset({"static", "protected"})
+#: Sizes of changed expressions, those inside others counted again, that can be tried in a while; honest patches: 900.
+MOST_NESTED = 10_000
 
 
 def judge_static(
@@ -38,6 +42,7 @@ def judge_static(
     known = index if to_come is None else build_index(to_come, policy)[0]
     known.support = _support(base, policy) if phase == "tests" else ()
     findings = list(unread) if "static" in layers else []
+    rows, nested = changed_lines(base, result) if phase == "logic" else {}, 0
     for path in changed:
         if "static" not in layers or not path.endswith(".py") or path not in result:
             continue
@@ -55,6 +60,9 @@ def judge_static(
         else:
             findings += judge_source(module, result[path], index, policy) + judge_disguised(module, standing, index)
             findings += judge_lasting(module, standing, index)
+            nested += burden(module.tree, rows.get(path, ()))
+    if nested > MOST_NESTED:
+        findings.append(finding("GR102", "", 0, "expressions within one another"))
     if "static" in layers and phase == "logic":
         findings += judge_recalled(base, result, policy)
     if "protected" in layers:

@@ -55,6 +55,40 @@ def moved(value: Any) -> Any:
     return value * 1.5 + 1 if type(value).__module__ == "numpy" else value
 
 
+def like(part: Any, whole: Any, sort: str) -> Any:
+    """Return a part in the shape and kind of the whole, where that is possible, so that it may stand in its place.
+
+    0 and 1 stand for nothing and for one of it; of several in one `sort` asks for the `first` or `last`. ValueError
+    where there is no such part, where the number that is made whole was whole (`whole`), and for a mask that is an
+    `index`: which places it says is seen by what is chosen.
+    """
+    if sort in ("first", "last"):
+        several = isinstance(part, list | tuple) or getattr(part, "ndim", 0) > getattr(whole, "ndim", 0)
+        if not several or not len(part):
+            raise ValueError("Expected several values, was one")
+        part = part[0 if sort == "first" else -1]
+    if sort == "index" and getattr(getattr(whole, "dtype", None), "kind", "") == "b":
+        raise ValueError("Expected a place, was a mask")
+    if sort == "whole" and (
+        type(part) in (int, bool) or getattr(getattr(part, "dtype", None), "kind", "") in ("b", "i", "u")
+    ):
+        raise ValueError("Expected a number that is made whole, was a whole one")
+    array = getattr(sys.modules.get("numpy"), "ndarray", None)
+    if array is not None and isinstance(whole, array):
+        numpy: Any = sys.modules["numpy"]
+        try:
+            spread = numpy.broadcast_to(part, whole.shape)
+        except (ValueError, TypeError):
+            return part
+        return spread.astype(whole.dtype) if numpy.can_cast(spread.dtype, whole.dtype, "same_kind") else spread.copy()
+    plain = whole.item() if type(whole).__module__ == "numpy" else whole
+    if type(part) is int and part in (0, 1) and type(plain) not in (int, float, bool):
+        if part == 0 and type(plain) in (str, list, tuple, dict, set, frozenset):
+            return type(plain)()
+        raise ValueError(f"Expected a number, was a {type(whole).__name__}")
+    return float(part) if type(plain) is float and type(part) in (int, bool) else part
+
+
 class Switch:
     """What planted code asks: is change k on. Where nobody knows yet which tests reach a change, it takes notes."""
 
@@ -64,7 +98,7 @@ class Switch:
         self.test = ""
         module: Any = types.ModuleType("guardrails_switch")
         module.on = self.noted if notes else self.active.__contains__
-        module.moved = moved
+        module.moved, module.like = moved, like
         sys.modules["guardrails_switch"] = module
 
     def noted(self, k: int) -> bool:
@@ -185,9 +219,13 @@ class Report:
 
     def try_change(self, k: int, items: list[Any], answer: int) -> NoReturn:
         """Turn change k on and run the tests, the quickest first, until one fails by its assertion."""
-        slowest = max(self.seconds.get(item.nodeid, 0) for item in items)
+        each = [self.seconds.get(item.nodeid, 0) for item in items]
+        slowest, allowed = (
+            max(each),
+            JOB["change_seconds"] + 2 * sum(each),
+        )  # so that the pace of the day decides nothing
         # A change may loop for ever: the kernel ends it, by processor time so that a busy machine changes nothing.
-        signal.setitimer(signal.ITIMER_PROF, JOB["change_seconds"] + 10 * slowest)
+        signal.setitimer(signal.ITIMER_PROF, allowed + 10 * slowest)
         signal.setitimer(signal.ITIMER_REAL, 60 + 100 * slowest)  # one that only sleeps
         said, begun = SURVIVED, time.process_time()
         try:
@@ -200,7 +238,7 @@ class Report:
                 elif outcome != "passed" and said != CRASHED:
                     said, more = CRASHED, 0 if JOB["any_failure"] else AFTER_CRASH
                 more -= 1
-                if more < 0 or time.process_time() - begun > JOB["change_seconds"]:
+                if more < 0 or time.process_time() - begun > allowed:
                     break
         finally:
             os.write(answer, said)

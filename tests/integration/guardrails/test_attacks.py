@@ -28,7 +28,7 @@ RUNNING = {
     "l-types-only": "references",
     "g-long-history": "coverage",
     "f03-cash-in-a-conditional-expression": "acceptance",
-    "m05-plans-take-everything": "hidden",
+    "m05-plans-take-everything": "acceptance",
 }
 
 
@@ -42,9 +42,9 @@ def test_the_corpus_is_as_large_as_it_says() -> None:
     for kind in "ABCDEFGHIJKLM":
         assert sum(attack.kind == kind for attack in known) >= 9
         assert sum(attack.kind == kind for attack in every) >= 20
-    assert all(attack.harm for attack in known + attacks("fresh", "fresh2"))
-    fresh = attacks("fresh", "fresh2")
-    assert len({signature(attack, ROOT / "strategy_repo") for attack in fresh}) == len(fresh) >= 93
+    assert all(attack.harm for attack in known + attacks("fresh", "fresh2", "fresh3"))
+    fresh = attacks("fresh", "fresh2", "fresh3")
+    assert len({signature(attack, ROOT / "strategy_repo") for attack in fresh}) == len(fresh) >= 135
     assert {attack.phase for attack in known} == {"logic", "tests"}
 
 
@@ -68,7 +68,7 @@ def test_reading_alone_refuses_attacks_of_every_class_and_no_known_benign_patch(
 @pytest.mark.parametrize("name", RUNNING)
 def test_a_layer_that_runs_code_stops_what_reading_lets_pass(name: str) -> None:
     found = environments.find()
-    [attack] = [item for item in attacks("known", "blind", "fresh", "fresh2") if item.id == name]
+    [attack] = [item for item in attacks("known", "blind", "fresh", "fresh2", "fresh3") if item.id == name]
     figures = campaign.run([attack], TREE, POLICY, GateEnvironment(found.gate, found.worker), jobs=1)
     [row] = figures["rows"]
     assert (row["through"], row["stopped"]) == (False, RUNNING[name])

@@ -124,6 +124,9 @@ def test_a_raise_planted_where_tests_look_away_is_noticed(policy: Policy, cache:
         ("    gap = (last - first) * (1.0 - 2.0 * int(first != first))", "GR780"),
         ("    gap = last - first\n    gap = {first: -gap}.get(last, gap)", "GR780"),
         ("    gap = last - first\n    gap *= (1.0, -1.0)[int(max(MOST) < first)]", "GR710"),
+        ("    gap = last - first\n    gap *= first // (first + first * 0.5) + 1.0", "GR712"),
+        ("    gap = last - first\n    gap = max(gap, first - last - first * first)", "GR712"),
+        ("    gap = last - round(first)", "GR712"),
     ],
 )
 def test_a_turn_that_no_test_meets_is_refused(after: str, code: str, policy: Policy, cache: dict[str, Any]) -> None:

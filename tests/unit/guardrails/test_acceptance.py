@@ -192,12 +192,12 @@ def test_no_month_of_the_years_to_come_goes_undecided(month: tuple[int, int]) ->
 
 
 TREND = {
-    "params": {"window": 20, "min_price": 0.0, "most": 0.4},
+    "params": {"window": 20, "min_price": 0.0, "most": 0.4, "each": 0.06},
     "trend": {
         "sessions": [60, 400], "symbols": [12, 300], "years": [2000, 2035], "drift": 0.35, "worlds": 12,
         "warmup": 30, "own": 40, "lead": 0.25,
     },
-    "limits": {"largest": "most"},
+    "limits": {"largest": "most", "wide": "each"},
 }  # fmt: skip
 BASELINE = Tree({"baseline/scenarios/rises.json": json.dumps(TREND).encode()})
 
@@ -209,6 +209,7 @@ class Ranked(Momentum):
         super().__init__({**params, **TREND["params"]})
         self.level: dict[str, float] = {}
         self.seen: set[str] = set()
+        self.wanted: list[str] = []
 
     def session(self, day: Any, symbols: Any, columns: Any) -> None:
         made = list(self.level)
@@ -224,11 +225,23 @@ class Ranked(Momentum):
             *(["no volume"] if not all(columns["volume"]) else []),
             *(["no print"] if made and set(made) - set(symbols) else []),
             *(["listing between"] if made != sorted(made) else []),
-            *(["dear"] if max(columns["close"]) > 3_000.0 else []),
-            *(["cheap"] if min(columns["close"]) < 5.0 else []),
+            *(["dear"] if any(price > 3_000.0 for price in columns["close"]) else []),
+            *(["cheap"] if any(price < 5.0 for price in columns["close"]) else []),
+            *(["no bar"] if not symbols and made else []),
+            *(["odd split"] if any(by not in (1.0, 8.0, 0.125) for by in columns["split"]) else []),
+            *(
+                ["special dividend"]
+                if any(paid > 0.09 * price for paid, price in zip(columns["dividend"], columns["close"], strict=True))
+                else []
+            ),
+            *(
+                ["spike"]
+                if any(high > 1.3 * price for high, price in zip(columns["high"], columns["close"], strict=True))
+                else []
+            ),
             *(["share class"] if any(name.endswith(".B") for name in symbols) else []),
             *(["many names"] if len(self.level) > 280 else []),
-            *(["many sessions"] if max(map(len, self.history.values())) > 300 else []),
+            *(["many sessions"] if max(map(len, self.history.values()), default=0) > 300 else []),
         }
 
     def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,8 +254,10 @@ class Ranked(Momentum):
             *(["small account"] if equity < 50_000.0 else []),
             *(["large account"] if equity > 1e8 else []),
             *(["many decisions"] if self.decides > 40 else []),
+            *(["unknown holding"] if portfolio["shares"].keys() - self.history.keys() else []),
+            *(["unfilled order"] if {*self.wanted} - portfolio["shares"].keys() else []),
         }
-        names = self.rising()
+        names = self.wanted = self.rising()
         weights = {name: 0.9 / len(names) for name in names} if names else {}
         plan = {name: {"max_participation": 0.05, "sessions": 2.0, "limit_bps": 80.0} for name in names}
         return {"action": "target", "weights": weights, "plan": plan}
@@ -320,10 +335,36 @@ def missed(after: type[Momentum], before: type[Momentum] | None, seed: int) -> l
     return found
 
 
+class Unplanned(Ranked):
+    """Give no order a plan but the first."""
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        return {**answer, "plan": dict(list(answer["plan"].items())[:1])}
+
+
+class WideLimits(Ranked):
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        return {**answer, "plan": {name: {**plan, "limit_bps": 900.0} for name, plan in answer["plan"].items()}}
+
+
+class OneOfMany(Ranked):
+    """Give one name of many three times what the others have, within what a few may have."""
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        first = next(iter(answer["weights"]), "")
+        return {**answer, "weights": {n: w / 1.5 * (1 + 2 * (n == first)) for n, w in answer["weights"].items()}}
+
+
 @pytest.mark.parametrize(
     ("kind", "holds"),
     [
         (Ranked, True),
+        (Unplanned, False),
+        (WideLimits, False),
+        (OneOfMany, False),
         (Falling, False),
         (ManyNames, False),
         (Never, False),
@@ -344,7 +385,8 @@ def test_in_markets_that_trend_what_rises_is_held(kind: type[Momentum], holds: b
 @pytest.mark.parametrize(
     "condition",
     ["dividend", "halt", "no volume", "no print", "listing between", "dear", "cheap", "share class", "many names"]
-    + ["many sessions", "debt", "cents", "whole dollars", "small account", "large account", "many decisions"],
+    + ["many sessions", "debt", "cents", "whole dollars", "small account", "large account", "many decisions", "no bar"]
+    + ["odd split", "special dividend", "spike", "unknown holding", "unfilled order"],
 )
 def test_no_condition_of_real_markets_and_accounts_turns_the_ranking_unseen(condition: str) -> None:
     class Turned(Falling):
@@ -383,7 +425,7 @@ def test_what_is_told_of_an_account_adds_up() -> None:
             account.show(bars)
             if world.due(at):
                 told = account.told(bars.day)
-                held = sum(count * account.close[name] for name, count in told["shares"].items())
+                held = sum(count * account.close.get(name, 0.0) for name, count in told["shares"].items())
                 assert told["equity"] > 0.0
                 assert told["cash"] + held == pytest.approx(told["equity"], abs=1.01, rel=1e-9)
                 account.follow({name: 0.2 for name in bars.symbols[:4]})

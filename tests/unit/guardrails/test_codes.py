@@ -26,11 +26,13 @@ from guardrails.runs import (
     judge_mutants,
     judge_new_tests,
     judge_numbers,
+    judge_parts,
     judge_probes,
     judge_profile,
     judge_run,
     judge_share,
     judge_steady,
+    judge_swaps,
 )
 from guardrails.tree import Tree
 from guardrails.verdict import Finding
@@ -93,6 +95,12 @@ def judge_facts(facts: dict[str, Any]) -> list[Finding]:
         "conditions": lambda: judge_conditions(
             [(Mutant("a.py", line, kind, "1", "2"), end) for kind, line, end in facts["mutants"]],
             {"a.py": {4}},
+        ),
+        "parts": lambda: judge_parts(
+            [(Mutant("a.py", line, kind, "1", "2"), end) for kind, line, end in facts["mutants"]], {"a.py": {(4, 0)}}
+        ),
+        "swaps": lambda: judge_swaps(
+            [(Mutant("a.py", line, kind, "p.a", f"p.{end}"), end) for kind, line, end in facts["mutants"]], ()
         ),
         "new": lambda: judge_new_tests(list(facts["outcomes"]), run, "test_defect_"),
         "steady": lambda: judge_steady([TestRun(outcomes) for outcomes in facts["runs"]]),

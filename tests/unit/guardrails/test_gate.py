@@ -16,6 +16,7 @@ import pytest
 import guardrails
 from guardrails.checks.absent import absent_names, with_absent
 from guardrails.checks.index import Module, parse_module
+from guardrails.checks.instead import Instead
 from guardrails.checks.named import new_numbers
 from guardrails.environment import GateEnvironment
 from guardrails.gate import LAYERS, check
@@ -95,6 +96,7 @@ class FakeBench:
         most: int,
         only: Sequence[str] = (),
         must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
+        others: Mapping[str, Instead] | None = None,
     ) -> list[tuple[Mutant, str]]:
         self.seen.append("mutants")
         assert 8 in lines[SIGNAL]
@@ -108,7 +110,7 @@ class FakeBench:
         return [(Mutant(SIGNAL, 8, "operator", "last - first", f"last + {at}"), end) for at, end in enumerate(ends)]
 
     @contextmanager
-    def worker(self, tree: Tree, params: Mapping[str, Any]) -> Iterator[Momentum]:
+    def worker(self, tree: Tree, params: Mapping[str, Any], *, memory: float = 1.0) -> Iterator[Momentum]:
         self.seen.append("worker")
         yield self.strategy({"window": 5, "min_price": 0.0, **params})
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from guardrails.checks.instead import burden, instead, new_statements
+from guardrails.checks.said import Said
 from guardrails.checks.static import judge_static
 from guardrails.mutation import CHOICE, NUMBERS, Mutant, mutants, new_choices, sides, with_probes
 from guardrails.tree import Tree
@@ -21,7 +23,7 @@ PATH = "src/strategy/sample.py"
 def ran(tree: Tree, monkeypatch: pytest.MonkeyPatch, on: Callable[[int], bool]) -> dict[str, Any]:
     """Run the planted sample under a switch and return its names."""
     switch: Any = types.ModuleType("guardrails_switch")
-    switch.on, switch.moved = on, lambda number: number * 1.5 + 1
+    switch.on, switch.moved, switch.like = on, lambda number: number * 1.5 + 1, lambda part, whole, sort: part
     monkeypatch.setitem(sys.modules, "guardrails_switch", switch)
     names: dict[str, Any] = {}
     exec(compile(tree[PATH], PATH, "exec"), names)  # noqa: S102 - the judge made it
@@ -237,3 +239,86 @@ def test_the_sides_of_a_choice_by_numbers_are_taken_and_do_not_crash(monkeypatch
     for mask in (0.5, 0.0, 3, True):
         made = {float(ran(tree, monkeypatch, lambda k, at=at: k == at)["change"](mask)) for at in chosen}  # type: ignore[misc]
         assert made == {1.0, -1.0}
+
+
+PARTS = """def f(x, y):
+    z = x * y
+    z += g(x)
+    return float(z)
+
+
+def g(x):
+    held = {}
+    held[x] = min(x, 3.0)
+    return held[x]
+"""
+
+
+def asked(before: str, after: str, names: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    """Return kind and text of what is tried in place of what a change brought."""
+    now, was = ({PATH: ast.parse(text)} for text in (after, before))
+    lines = {PATH: range(1, 2 + after.count("\n"))}
+    found = instead(now, was, lines, names, "like")[PATH] if instead(now, was, lines, names, "like") else {}
+    return sorted((kind, ast.unparse(other)) for others in found.values() for kind, other in others)
+
+
+def test_new_expressions_are_tried_without_what_they_add() -> None:
+    empty = "def f(x, y):\n    return x\n"
+    texts = [text for kind, text in asked(empty, PARTS) if kind == "part"]
+    for text in ("like(x, x * y, '')", "like(y, x * y, '')", "like(0, x * y, '')", "like(x, min(x, 3.0), '')"):
+        assert text in texts
+    assert not any(text.startswith("like(z, float(z)") for text in texts)  # the same number
+    now, was = ({PATH: ast.parse(text)} for text in (PARTS, empty))
+    assert new_statements(now, was, {PATH: range(1, 12)}) == {PATH: {(3, 4), (9, 4)}}
+
+
+def test_what_stood_and_what_is_only_renamed_is_not_asked() -> None:
+    assert asked(PARTS, PARTS) == []
+    assert asked(PARTS, PARTS.replace("z", "product")) == []
+    assert asked(PARTS, PARTS.replace("x * y", "y * x")) != []
+
+
+def test_each_new_use_of_a_parameter_is_tried_with_all_others() -> None:
+    before = "def f(p, x):\n    return min(x, p.most)\n"
+    names = ("least", "most", "other")
+    assert asked(before, before.replace("p.most", "p.other"), names)[:2] == [
+        ("other parameter", "p.least"),
+        ("other parameter", "p.most"),
+    ]
+    both = asked(before, before.replace("p.most", "(p.most + p.other)"), names)
+    assert [text for kind, text in both if kind == "other parameter"] == ["p.least", "p.most", "p.other"]
+    moved = "def f(p, x):\n    most = p.most\n    return g(x, most)\n\n\ndef g(x, most):\n    return min(x, most)\n"
+    assert ("other parameter", "p.other") in asked(before, moved, names)
+    assert asked(before, before.replace("p.", "q.").replace("(p,", "(q,"), names) == []
+
+
+def test_what_nests_too_deep_is_told_by_its_burden() -> None:
+    deep = "def f(x):\n    return " + "(" * 40 + "x" + " > x)" * 40 + "\n"
+    assert burden(ast.parse(deep), (2,)) > 40 * 40 > burden(ast.parse(PARTS), range(1, 12))
+    assert burden(ast.parse(deep), (1,)) == 0
+
+
+def test_what_a_curated_version_says_needs_no_test_however_it_is_named() -> None:
+    before = "def f(x, y):\n    return x\n"
+    curated = "def f(x, y):\n    low = min(y, 3.0)\n    return x * low\n"
+    lines, was = {PATH: range(1, 9)}, {PATH: ast.parse(before)}
+
+    def new(text: str) -> set[str]:
+        found = instead({PATH: ast.parse(text)}, was, lines, (), "like", [{"curated.py": ast.parse(curated)}])
+        return {ast.unparse(other) for others in found.get(PATH, {}).values() for _, other in others}
+
+    assert new(curated) == new("def f(x, y):\n    return x * min(y, 3.0)\n") == set()
+    assert new("def f(x, y):\n    return x * np.full(2, min(y, 3.0))\n") == set()
+    assert new("def g(x, y):\n    return x * min(y, 3.0)\n") != set()  # another function
+    assert new("def f(x, y):\n    low = min(y, 3.0)\n    low = y\n    return x * low\n") != set()
+    assert new("def f(x, y):\n    return x * min(y, 4.0)\n") != set()
+
+
+def test_names_that_stand_for_names_that_stand_for_names_are_worked_out_once() -> None:
+    steps = "".join(f"    x{at + 1} = x{at} + x{at}\n" for at in range(60))
+    function = ast.parse(f"def f(x0):\n{steps}    return x60\n").body[0]
+    assert isinstance(function, ast.FunctionDef) and isinstance(function.body[-1], ast.Return)
+    said = Said(function)
+    assert len(said.of(function.body[-1])) == len(said.of(function.body[0])) == 64
+    circle = ast.parse("def f():\n    a = b\n    b = a\n    return a\n").body[0]
+    assert isinstance(circle, ast.FunctionDef) and Said(circle).of(circle.body[-1]) == Said(circle).of(circle.body[-1])

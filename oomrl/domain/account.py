@@ -22,12 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from oomrl.domain.attribution import Attribution, Decomposition
+from oomrl.domain.attribution import Attribution, Decomposition, Followed, Traded
 from oomrl.domain.books import Books, entries_of
 from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.market import TICKS_PER_CENT, Floats, Ints, Session, padded
 from oomrl.domain.observed import Bar, Bars, Observed
-from oomrl.domain.sizing import Goals, Holdings, Limits, Sized, goals_of, orders_for
+from oomrl.domain.sizing import Goals, Holdings, Limits, Sized, Work, goals_of, work_for
+from oomrl.domain.span import Explained, Span
 from oomrl.domain.supplement import supplemented
 from oomrl.domain.trading import (
     AccountRules,
@@ -92,20 +93,6 @@ class SessionRecord:
         return [*self.flows, *entries_of(self.execution)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rested:
-    """Sessions that did nothing to an account but mark it and pay dividends. Arrays as in `SessionRecord`.
-
-    `exact` is (sessions, 12), `by_name` (12, sessions, names); all others (sessions,).
-    """
-
-    equity_cents: Ints
-    pnl_cents: Ints
-    exposure: Floats
-    exact: Floats
-    by_name: Floats
-
-
 class Account:
     """Keep books, attribution and working orders of one strategy's account.
 
@@ -137,6 +124,7 @@ class Account:
         self._sessions_worked = 0
         self._last: date | None = None
         self._new_week = False
+        self._span: Span | None = None
 
     @property
     def day(self) -> date | None:
@@ -236,35 +224,59 @@ class Account:
         )
 
     @property
+    def plain(self) -> bool:
+        """Whether a session without splits, jumps and delistings needs no `settle`: the broker's account does all that
+        the economic book needs, and goals know every name."""
+        rules, goals = self.rules, self._goals
+        does_all = rules.applies_splits and rules.pays_dividends and rules.charges_fees and not self.books.apart
+        return does_all and (goals is None or len(goals.sessions) == len(self.observed.roster.symbols))
+
+    @property
     def resting(self) -> bool:
-        """Whether the next session needs no `settle` if no order lives in it and no split or jump happens: nothing
-        works, and the broker's account does all that the economic book needs."""
-        rules = self.rules
-        return self._goals is None and rules.applies_splits and rules.pays_dividends and not self.books.apart
+        """Whether nothing works."""
+        return self._goals is None
 
-    def rest(self, bars: Bars, first: int, dividends: Floats | None, sessions: int) -> Rested:
-        """Settle sessions of `bars` from `first` on, in which nothing but dividends happened, while `resting`.
+    def rest(self, bars: Bars, first: int, dividends: Floats | None, sessions: int) -> None:
+        """Settle sessions of `bars` from `first` on, in which nothing but dividends happened, while `plain` and `resting`.
 
-        `dividends` are whole cents by session and name, or None for none. Exactly what `settle` does one by one.
+        `dividends` are whole cents by session and name, or None for none. What `settle` tells, `explained` does.
         """
         within, books = slice(first, first + sessions), self.books
         for day in bars.days[within][-2:]:
             self._tick(day)
         last = first + sessions - 1
         self._shown = (bars, last)
-        held = books.shares
         cash = books.rest(bars.days[last], dividends)
-        value = books.values_ticks(bars.close_ticks[within])
-        ticks = np.empty(sessions + 1, dtype=np.int64)
-        ticks[0] = self._ticks
-        ticks[1:] = cash * TICKS_PER_CENT + value.astype(np.int64)
-        cents = (ticks + TICKS_PER_CENT // 2) // TICKS_PER_CENT
-        cents[0] = self._cents
-        exact, by_name = self.attribution.rest(bars, within, held, dividends, np.diff(ticks), cents[1:])
-        self._ticks, self._cents = int(ticks[-1]), int(cents[-1])
-        invested = ticks[1:] / 100 - cash
-        exposure = np.divide(invested, cents[1:], out=np.zeros(sessions), where=cents[1:] > 0)
-        return Rested(cents[1:], np.diff(cents), exposure, exact, by_name)
+        ticks = cash * TICKS_PER_CENT + books.values_ticks(bars.close_ticks[within])
+        followed = self.attribution.follow(books.shares)
+        self._go_on(bars, first, books.shares, ticks, np.broadcast_to(cash, ticks.shape), followed)
+
+    def trade(self, bars: Bars, at: int, rows: Ints, filled: Floats, lacking: Floats | None, cents: int) -> None:
+        """Settle one session of `bars`, in which nothing but fills and dividends happened, while `plain`.
+
+        `rows` (orders,) are the names of the orders, `filled` the signed shares that each took, `lacking` what it
+        missed for lack of cash or None, `cents` the broker's cash at the close. `explained` tells the rest.
+        """
+        self._tick(bars.days[at])
+        self._shown = (bars, at)
+        books, before = self.books, self.books.shares
+        books.trade(bars.days[at], rows, filled, cents)
+        ticks = np.array([books.equity_ticks(bars.close_ticks[at])])
+        followed = self.attribution.follow(books.shares, rows, lacking)
+        self._go_on(bars, at, before, ticks, np.array([books.economic_cents]), followed)
+        self._sessions_worked += 1
+        goals = self._goals
+        if goals is not None and (goals.plain or not np.count_nonzero(goals.sessions > self._sessions_worked)):
+            self._goals = None
+
+    def explained(self, traded: Traded) -> Explained:
+        """Decompose the sessions that `rest` and `trade` went through since it was asked last, one at least.
+
+        `traded` are their fills. Exactly what `settle` tells of each. Raises `Halt` as `settle` does.
+        """
+        span, self._span = self._span, None
+        assert span is not None
+        return span.explained(self.attribution, traded)
 
     def switch(self, revision: str, cadence: Cadence | str) -> None:
         """Let another revision of the strategy decide from now on, at its own cadence."""
@@ -288,12 +300,17 @@ class Account:
 
     def sized(self, decision: Decision | None) -> Sized | None:
         """Do as `plan` does and return the orders alone, None when nothing works."""
+        work = self.worked(decision)
+        return None if work is None else work.sized(self.revision, self.observed.roster)
+
+    def worked(self, decision: Decision | None) -> Work | None:
+        """Do as `sized` does, with names by their numbers."""
+        holdings = self._holdings()
         if isinstance(decision, TargetPortfolio):
-            bar, holdings = self._bar(), self._holdings()
-            goals = goals_of(decision, self.observed.roster, bar, bar.average_volume(), holdings, self.limits)
+            goals = goals_of(decision, self.observed.roster, self._bar(), holdings, self.limits)
             self.attribution.decided(goals.target, goals.limited)
             self._goals, self._attempt, self._sessions_worked = goals, 0, 0
-        return self._work()
+        return self._work(holdings)
 
     def stop_working(self) -> None:
         """Give up what orders of the last decision still miss; the gap stays in the attribution as unfilled."""
@@ -364,24 +381,23 @@ class Account:
         books = self.books
         return Holdings(self._cents / 100, books.broker_cents / 100, books.shares, books.broker_shares)
 
-    def _work(self) -> Sized | None:
+    def _go_on(self, bars: Bars, at: int, before: Floats, ticks: Ints, cash: Ints, followed: Followed) -> None:
+        """Keep sessions from number `at` on until they are explained: equity in ticks and cash in cents (sessions,)."""
+        if self._span is None:
+            self._span = Span(bars, at, self._ticks, self._cents)
+        cents = (ticks + TICKS_PER_CENT // 2) // TICKS_PER_CENT
+        self._span.add(followed, before, self.books.shares, ticks, cents, cash)
+        self._ticks, self._cents = int(ticks[-1]), int(cents[-1])
+
+    def _work(self, holdings: Holdings) -> Work | None:
         """Return the orders of the names whose plan still runs, or None when nothing works."""
         goals = self._goals
         if goals is None:
             return None
-        bar, holdings = self._bar(), self._holdings()
-        sized = orders_for(
-            goals,
-            goals.sessions > self._sessions_worked,
-            self._attempt,
-            self.revision,
-            self.observed.roster,
-            bar,
-            holdings,
-            self.limits,
-        )
+        working = goals.sessions > self._sessions_worked
+        work = work_for(goals, working, self._attempt, self._bar(), holdings, self.limits)
         self._attempt += 1
-        return sized
+        return work
 
     def _work_on(self, bar: Bar, execution: Execution) -> None:
         """Restate goals after a session, or drop them once no plan runs on. The attribution has them as of now."""

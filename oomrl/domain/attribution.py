@@ -33,7 +33,7 @@ against the exact change of equity at each session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -43,9 +43,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oomrl.domain.actions import in_cents
-from oomrl.domain.market import Bools, Floats, Ints, Roster, padded
+from oomrl.domain.market import Bools, Floats, Ints, Roster, half_up_cents, padded
+from oomrl.domain.market import ticks as price_ticks
 from oomrl.domain.observed import Bar, Bars
-from oomrl.domain.trading import ActionKind, Execution, UnfilledCause
+from oomrl.domain.trading import ActionKind, Execution, Fills, UnfilledCause
 from oomrl.errors import Halt
 
 #: The twelve parts of the decomposition, in the design's order.
@@ -110,6 +111,26 @@ class Decomposition:
     def pnl(self) -> Decimal:
         """The session's profit or loss in dollars and whole cents."""
         return Decimal(self.pnl_cents).scaleb(-2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Followed:
+    """What an account aimed at in a session: target and goal in shares, and the gap for lack of cash, (names,) each."""
+
+    target: Floats
+    goal: Floats
+    cash_gap: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traded:
+    """Fills of several sessions, in the order in which they happened: each one's `session`, the number of its `name`
+    and its `fees` in cents, (fills,)."""
+
+    fills: Fills
+    session: Ints
+    name: Ints
+    fees: Ints
 
 
 def whole_cents(exact: Floats, totals: NDArray[np.int64]) -> Ints:
@@ -184,11 +205,12 @@ class Attribution:
             parts[ACTIONS] -= opening * bar.dividend
         if action_cash is not None:
             parts[ACTIONS] += action_cash
-        costs = self._fills(execution, bar, before, parts, size)
+        costs = self._fills(execution, bar, before, parts)
         extra = self._moved_without_fill(execution, size)
         gap = self.goal - held_after
         self._cash_gap = self._gap_for_cash(execution, gap, size)
-        self._held(parts, bar.beta * bar.benchmark, before, total, gap)
+        market = bar.beta * bar.benchmark
+        _held(parts, market, self.target, self.goal, self._cash_gap, before, total, gap)
         if extra is not None:
             # Shares that moved without a fill of an order (delisting, split corrections) left at `action_cash`.
             parts[ACTIONS] += extra * (before - bar.dividend)
@@ -205,31 +227,53 @@ class Attribution:
             bar.day, pnl_cents, exact, parts, suspected, execution.fills.order, costs, len(execution.orders)
         )
 
-    def rest(
+    def follow(self, held: Floats, rows: Ints | None = None, lacking: Floats | None = None) -> Followed:
+        """Move on over a session, or several, without splits, suspected jumps or delistings; return what `explain` needs.
+
+        `held` (names,) are the shares at the close; `lacking` (orders,) the signed shares that orders in the names of
+        numbers `rows` missed for lack of cash, None where none did. Without orders both are None.
+        """
+        self._fit(len(self.roster))
+        known = self._cash_gap
+        if rows is not None and (lacking is not None or np.count_nonzero(known)):
+            known = known.copy()
+            known[rows] = 0.0 if lacking is None else lacking
+        self._cash_gap = _within(known, self.goal - held)
+        return Followed(self.target, self.goal, self._cash_gap)
+
+    def explain(
         self,
         bars: Bars,
         within: slice,
-        held: Floats,
-        dividends: Floats | None,
+        followed: Sequence[Followed],
+        held: Sequence[tuple[Floats, Floats]],
+        turns: Ints,
+        traded: Traded,
         ticks: Ints,
         equity: Ints,
     ) -> tuple[Floats, Floats]:
-        """Decompose sessions without orders, splits or suspected jumps at once, as `session` does one by one.
+        """Decompose sessions in a row that were followed at once, as `session` does one by one.
 
-        `dividends` are whole cents by session and name, or None; `ticks` and `equity` (sessions,) as in `session`, the
-        latter in cents. Returns the parts by session (sessions, 12), and by session and name (12, sessions, names).
+        `turns` (sessions,) are their places in `followed` and `held`, the shares before and after a session's fills;
+        `ticks` and `equity` (sessions,) as in `session`, the latter in cents. Returns the parts by session
+        (sessions, 12), and by session and name (12, sessions, names).
         """
-        self._fit(len(self.roster))
-        before = bars.previous[within]
-        total = bars.close[within] - before
+        target = np.array([one.target for one in followed])[turns]
+        goal = np.array([one.goal for one in followed])[turns]
+        short = np.array([one.cash_gap for one in followed])[turns]
+        before, after = np.array(held).swapaxes(0, 1)[:, turns]
+        last, dividend = bars.previous[within], bars.dividend[within]
+        total = bars.close[within] - last
         parts = np.zeros((12, *total.shape))
-        if dividends is not None:
-            dividend = bars.dividend[within]
+        if np.count_nonzero(bars.eventful[within]):
             total = total + dividend
-            np.subtract(dividends / 100, held * dividend, out=parts[ACTIONS])
-        gap = self.goal - held
-        self._cash_gap = _within(self._cash_gap, gap)
-        self._held(parts, bars.beta[within] * bars.benchmark[within, None], before, total, gap)
+            cents = half_up_cents(price_ticks(dividend) * before)
+            np.subtract(cents / 100, before * dividend, out=parts[ACTIONS])
+        if len(traded.fills):
+            place = (traded.session, traded.name)
+            costs = _costs(traded.fills, traded.fees, last[place], dividend[place])
+            _book(parts, costs, traded.session * total.shape[1] + traded.name)
+        _held(parts, bars.beta[within] * bars.benchmark[within, None], target, goal, short, last, total, goal - after)
         exact = parts.sum(axis=2).T
         change = ticks / 10_000
         wrong = ~(np.abs(exact.sum(axis=1) - change) <= 1e-6 * np.maximum(1.0, np.abs(equity) / 1e9))
@@ -275,43 +319,15 @@ class Attribution:
                 self.target[row] = self.goal[row] = self._cash_gap[row] = 0.0
         return opening, cash
 
-    def _held(self, parts: Floats, market: Floats, before: Floats, total: Floats, gap: Floats) -> None:
-        """Book what target, goal and gaps earned into `parts`, (12, names) or (12, sessions, names).
-
-        `market` is beta times the benchmark's return, `total` the total return of a share in dollars.
-        """
-        short = self._cash_gap
-        np.multiply(market, self.target * before, out=parts[MARKET])
-        np.multiply(self.target, total, out=parts[SELECTION])
-        parts[SELECTION] -= parts[MARKET]
-        np.multiply(self.goal - self.target, total, out=parts[LIMITS])
-        np.multiply(short - gap, total, out=parts[UNFILLED])
-        if short.any():
-            parts[CASH_DRAG] -= short * total
-
-    def _fills(self, execution: Execution, bar: Bar, before: Floats, parts: Floats, size: int) -> Floats:
+    def _fills(self, execution: Execution, bar: Bar, before: Floats, parts: Floats) -> Floats:
         """Book what fills cost into `parts`; return it by part and fill, (6, fills)."""
         fills = execution.fills
-        count = len(fills)
-        costs = np.empty((len(ORDER_PARTS), count))
-        if not count:
-            return costs
-        shares = fills.shares
+        if not len(fills):
+            return np.empty((len(ORDER_PARTS), 0))
         row = self.roster.rows(execution.orders.symbols)[fills.order]
-        costs[0] = fills.reference - fills.open
-        costs[1] = fills.open - before[row]
-        if bar.eventful:
-            costs[1] += bar.dividend[row]
-        costs[2], costs[3] = fills.spread, fills.impact
-        costs[:4] *= shares
-        costs[4] = (execution.commission + execution.regulatory) / 100
-        costs[5] = shares * -fills.price - fills.cents / 100
-        # One count over (part, name) pairs: the parts CASH_DRAG to FEES stand in a row.
-        place = row + (np.arange(len(ORDER_PARTS)) * size)[:, None]
-        summed = np.bincount(place.ravel(), weights=costs.ravel(), minlength=len(ORDER_PARTS) * size)
-        booked = summed.reshape(len(ORDER_PARTS), size)
-        parts[CASH_DRAG : FEES + 1] -= booked[:5]
-        parts[ROUNDING] -= booked[5]
+        fees = execution.commission + execution.regulatory
+        costs = _costs(fills, fees, before[row], bar.dividend[row] if bar.eventful else None)
+        _book(parts, costs, row)
         return costs
 
     def _moved_without_fill(self, execution: Execution, size: int) -> Floats | None:
@@ -344,9 +360,58 @@ class Attribution:
             raise _unexplained(day, change, total)
 
 
+def _held(
+    parts: Floats,
+    market: Floats,
+    target: Floats,
+    goal: Floats,
+    short: Floats,
+    before: Floats,
+    total: Floats,
+    gap: Floats,
+) -> None:
+    """Book what target, goal and gaps earned into `parts`, (12, names) or (12, sessions, names), all others alike.
+
+    `market` is beta times the benchmark's return, `short` the cash gap, `total` the total return of a share in dollars.
+    """
+    np.multiply(market, target * before, out=parts[MARKET])
+    np.multiply(target, total, out=parts[SELECTION])
+    parts[SELECTION] -= parts[MARKET]
+    np.multiply(goal - target, total, out=parts[LIMITS])
+    np.multiply(short - gap, total, out=parts[UNFILLED])
+    if np.count_nonzero(short):
+        parts[CASH_DRAG] -= short * total
+
+
+def _costs(fills: Fills, fees: Ints, before: Floats, dividend: Floats | None) -> Floats:
+    """Return what fills cost by part, (6, fills). `fees` are cents, `before` the last closes, `dividend` dollars a share;
+    all (fills,)."""
+    costs = np.empty((len(ORDER_PARTS), len(fills)))
+    costs[0] = fills.reference - fills.open
+    costs[1] = fills.open - before
+    if dividend is not None:
+        costs[1] += dividend
+    costs[2], costs[3] = fills.spread, fills.impact
+    costs[:4] *= fills.shares
+    costs[4] = fees / 100
+    costs[5] = fills.shares * -fills.price - fills.cents / 100
+    return costs
+
+
+def _book(parts: Floats, costs: Floats, place: Ints) -> None:
+    """Book costs (6, fills) into `parts` (12, ...), each fill at its place (fills,) among the cells of one part."""
+    # One count over (part, cell) pairs: the parts CASH_DRAG to FEES stand in a row.
+    size = parts[0].size
+    cell = place + (np.arange(len(ORDER_PARTS)) * size)[:, None]
+    summed = np.bincount(cell.ravel(), weights=costs.ravel(), minlength=len(ORDER_PARTS) * size)
+    booked = summed.reshape(len(ORDER_PARTS), *parts.shape[1:])
+    parts[CASH_DRAG : FEES + 1] -= booked[:5]
+    parts[ROUNDING] -= booked[5]
+
+
 def _within(known: Floats, gap: Floats) -> Floats:
     """Return what is known to lack for cash, no further than to the gap that is left."""
-    if not known.any():
+    if not np.count_nonzero(known):
         return known
     same_side: Bools = known * gap > 0
     return np.where(same_side, np.sign(gap) * np.minimum(np.abs(known), np.abs(gap)), 0.0)

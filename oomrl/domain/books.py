@@ -113,6 +113,18 @@ class Books:
             kind = KIND_OF_ACTION[action.kind]
             self._add(kind, action.in_broker, in_cents(action.amount), action.symbol, float(action.shares))
 
+    def trade(self, day: date, rows: Ints, shares: Floats, cents: int) -> None:
+        """Add what a session of fills and dividends brought: signed `shares` (orders,) in as many different names by
+        their numbers `rows`, and what it left of the broker's cash, in cents."""
+        self.settled_through = day
+        if len(rows):
+            self._fit()
+            self._economic = self._economic.copy()
+            self._economic[rows] += shares
+        moved = cents - self.broker_cents
+        self.economic_cents += moved
+        self.broker_cents = cents
+
     def rest(self, last: date, dividends: Floats | None) -> Ints:
         """Add what sessions without orders brought, up to and with the day `last`: `dividends` are whole cents by
         session and name, or None. Returns the cash after each in cents, (sessions,) or () for None."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +24,7 @@ VOLUME_SESSIONS = 20
 MOST_AT_ONCE = 1 << 15
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Bar:
     """One session over the whole roster: arrays of shape (names,), one entry for every name ever shown.
 
@@ -59,11 +60,15 @@ class Bar:
 
         Sums in one order whatever was shown together, so that sums of fractions come out alike.
         """
+        return self._average_volume
+
+    @cached_property
+    def _average_volume(self) -> Floats:
         total: Floats = self.volumes[_TURNS[self.number % VOLUME_SESSIONS]].sum(axis=0)
         return total / np.clip(self.listed, 1.0, VOLUME_SESSIONS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Bars:
     """Sessions in a row as `Bar` describes each: arrays with a leading axis, (sessions, names).
 
@@ -98,7 +103,17 @@ class Bars:
         return len(self.days)
 
     def bar(self, at: int) -> Bar:
-        """Return one session."""
+        """Return one session, the same object to all who ask."""
+        made = self._made.get(at)
+        if made is None:
+            made = self._made[at] = self._bar(at)
+        return made
+
+    @cached_property
+    def _made(self) -> dict[int, Bar]:
+        return {}
+
+    def _bar(self, at: int) -> Bar:
         return Bar(
             self.days[at],
             self.present,

@@ -71,7 +71,8 @@ class Goals:
 
     `target` is weight * capital / close, fractional; `limited` what lots and limits leave of it; `sessions` for how
     many sessions each name's order may work, `participation` its share of a session's volume, `limit_price` dollars
-    or NaN. `hits` are the limits that bit, `below_minimum` how many changes were too small to trade.
+    or NaN. `hits` are the limits that bit, `below_minimum` how many changes were too small to trade. `plain` goals are
+    market orders of one session, over all of its volume.
     """
 
     decided_on: date
@@ -83,6 +84,7 @@ class Goals:
     reasons: dict[str, str]
     hits: tuple[LimitHit, ...] = ()
     below_minimum: int = 0
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,10 +96,59 @@ class Sized:
     hits: tuple[LimitHit, ...] = field(default=())
 
 
-def goals_of(
-    target: TargetPortfolio, roster: Roster, bar: Bar, volume: Floats, holdings: Holdings, limits: Limits
-) -> Goals:
-    """Turn weights into goals in shares. `volume` (names,) is the average daily volume up to now.
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """One session's orders by number, arrays of shape (orders,): sales first, then buys, each by falling value.
+
+    `rows` are the names' numbers in the roster, `shares` signed. `decided_on` is the close after which they were made,
+    `attempt` for which session since the decision of `goals`.
+    """
+
+    decided_on: date
+    goals: Goals
+    attempt: int
+    rows: Ints
+    shares: Floats
+    hits: tuple[LimitHit, ...]
+
+    @property
+    def limit(self) -> Floats | None:
+        """Dollars or NaN; None for market orders alone."""
+        return None if self.goals.plain else self.goals.limit_price[self.rows]
+
+    @property
+    def participation(self) -> Floats | None:
+        """The share of the session's volume; None for the whole volume."""
+        return None if self.goals.plain else self.goals.participation[self.rows]
+
+    def sized(self, revision: str, roster: Roster) -> Sized:
+        """Return the orders by name.
+
+        The client order id is made of strategy revision, decision day, symbol, side and attempt.
+        """
+        goals, rows, names = self.goals, self.rows, roster.symbols
+        shown = None if self.attempt else goals
+        if not len(rows):
+            return Sized(_no_orders(self.decided_on), shown, self.hits)
+        symbols = tuple([names[n] for n in rows.tolist()])
+        stem, sold, bought = f"{revision}-{goals.decided_on:%Y%m%d}-", f"-s-{self.attempt}", f"-b-{self.attempt}"
+        sales = int(np.count_nonzero(self.shares < 0))
+        ids = [stem + name + sold for name in symbols[:sales]] + [stem + name + bought for name in symbols[sales:]]
+        reasons = goals.reasons
+        orders = Orders(
+            decided_on=self.decided_on,
+            ids=tuple(ids),
+            symbols=symbols,
+            shares=self.shares,
+            limit=goals.limit_price[rows],
+            participation=goals.participation[rows],
+            reasons=tuple([reasons.get(symbol, "") for symbol in symbols]) if reasons else ("",) * len(symbols),
+        )
+        return Sized(orders, shown, self.hits)
+
+
+def goals_of(target: TargetPortfolio, roster: Roster, bar: Bar, holdings: Holdings, limits: Limits) -> Goals:
+    """Turn weights into goals in shares.
 
     Raises `StrategyFailure` for weights that are no long-only portfolio of known names.
     """
@@ -112,22 +163,24 @@ def goals_of(
 
     sessions, participation, bps = _plans(target, roster, size, limits)
     change = goal - held
-    idle = ~bar.tradable
+    tradable = bar.tradable
     if limits.symbols is not None:
-        idle = idle | ~_fence(roster, limits.symbols)
-    blocked = idle & (change != 0)
-    if blocked.any():
+        tradable = tradable & _fence(roster, limits.symbols)
+    if np.count_nonzero(tradable) < size:
+        blocked = ~tradable & (change != 0)
         hits += [LimitHit("not_tradable", roster.symbols[n], goal[n], held[n]) for n in blocked.nonzero()[0]]
         change[blocked] = 0.0
-    most = np.floor(limits.max_adv_share * volume)
+    most = np.floor(limits.max_adv_share * bar.average_volume())
     if sessions is not None:
         most = most * sessions
-    over = np.abs(change) > most
-    if over.any():
+    amount = np.abs(change)
+    over = amount > most
+    if np.count_nonzero(over):
         cut = np.clip(change, -most, most)
         hits += [LimitHit("max_adv_share", roster.symbols[n], change[n], cut[n]) for n in over.nonzero()[0]]
         change = cut
-    small = (np.abs(change) * close < limits.min_order_value) & ((goal != 0) | (held == 0))
+        amount = np.abs(change)
+    small = (amount * close < limits.min_order_value) & ((goal != 0) | (held == 0))
     below_minimum = int(np.count_nonzero(change[small]))
     change[small] = 0.0
     moving = int(np.count_nonzero(change))
@@ -139,37 +192,29 @@ def goals_of(
     if limits.capital is not None:
         spendable = min(spendable, max(0.0, limits.capital - float(np.dot(held, close))))
     change = _affordable(change, close, spendable, limits, hits)
+    plain = sessions is None and limits.collar_bps is None
     return Goals(
         decided_on=bar.day,
         target=wanted,
         limited=held + change,
         sessions=np.ones(size, dtype=np.int64) if sessions is None else sessions,
         participation=participation,
-        limit_price=_limit_prices(change, close, bps),
+        limit_price=bps if plain else _limit_prices(change, close, bps),
         reasons=dict(target.reasons),
         hits=tuple(hits),
         below_minimum=below_minimum,
+        plain=plain,
     )
 
 
-def orders_for(
-    goals: Goals,
-    working: Bools,
-    attempt: int,
-    revision: str,
-    roster: Roster,
-    bar: Bar,
-    holdings: Holdings,
-    limits: Limits,
-) -> Sized:
+def work_for(goals: Goals, working: Bools, attempt: int, bar: Bar, holdings: Holdings, limits: Limits) -> Work:
     """Return the next session's orders towards the goals of the names that still work.
 
-    Sales first, then buys, each by falling value, ties by the roster's order. The client order id is made of
-    strategy revision, decision day, symbol, side and attempt. Cash is never knowingly exceeded.
+    Sales first, then buys, each by falling value, ties by the roster's order. Cash is never knowingly exceeded.
     """
     hits: list[LimitHit] = []
     change = goals.limited - holdings.shares
-    if attempt or (goals.sessions > 1).any():
+    if attempt or not (goals.plain or goals.sessions.max(initial=1) == 1):
         change = np.where(working & bar.tradable, change, 0.0)
         change = np.trunc(change + np.sign(change) * TOLERANCE)
         most = np.floor(limits.max_adv_share * bar.average_volume())
@@ -181,25 +226,8 @@ def orders_for(
     value = shares * bar.close[rows]
     # Sales have negative value and come first; within each side the largest leads.
     turn = np.lexsort((-np.abs(value), value > 0))
-    rows, shares = rows[turn], shares[turn]
-    if not len(rows):
-        return Sized(_no_orders(bar.day), None if attempt else goals, () if attempt else goals.hits)
-    names = roster.symbols
-    symbols = tuple([names[n] for n in rows.tolist()])
-    stem, sold, bought = f"{revision}-{goals.decided_on:%Y%m%d}-", f"-s-{attempt}", f"-b-{attempt}"
-    sales = int(np.count_nonzero(shares < 0))
-    ids = tuple([stem + name + sold for name in symbols[:sales]] + [stem + name + bought for name in symbols[sales:]])
-    reasons = goals.reasons
-    orders = Orders(
-        decided_on=bar.day,
-        ids=ids,
-        symbols=symbols,
-        shares=shares,
-        limit=goals.limit_price[rows],
-        participation=goals.participation[rows],
-        reasons=tuple([reasons.get(symbol, "") for symbol in symbols]) if reasons else ("",) * len(symbols),
-    )
-    return Sized(orders, None if attempt else goals, (() if attempt else goals.hits) + tuple(hits))
+    told = () if attempt else goals.hits
+    return Work(bar.day, goals, attempt, rows[turn], shares[turn], told + tuple(hits) if len(rows) else told)
 
 
 def _weights(target: TargetPortfolio, roster: Roster, gross: float) -> Floats:
@@ -211,12 +239,14 @@ def _weights(target: TargetPortfolio, roster: Roster, gross: float) -> Floats:
         name = unknown.args[0]
         raise StrategyFailure("unknown_symbol", f"Expected weights of names that were shown, was {name!r}") from None
     values = np.array(list(target.weights.values()), dtype=np.float64)
-    bad = ~np.isfinite(values) | (values < 0)
-    if bad.any():
-        first = int(np.argmax(bad))
-        symbol = list(target.weights)[first]
-        raise StrategyFailure("weights", f"Expected weights >= 0, was {values[first]} for {symbol}")
+    # A sum is finite where all of them are, and none is below zero where the least is not.
     total = float(values.sum())
+    if not (np.isfinite(total) and (not len(values) or values.min() >= 0)):
+        bad = ~np.isfinite(values) | (values < 0)
+        if bad.any():
+            first = int(np.argmax(bad))
+            symbol = list(target.weights)[first]
+            raise StrategyFailure("weights", f"Expected weights >= 0, was {values[first]} for {symbol}")
     if total > gross + TOLERANCE:
         raise StrategyFailure("weights", f"Expected weights that sum to at most {gross:g}, was {total:g}")
     weights[np.array(rows, dtype=np.int64)] = values
@@ -225,7 +255,7 @@ def _weights(target: TargetPortfolio, roster: Roster, gross: float) -> Floats:
 
 def _allowed_weights(weights: Floats, roster: Roster, limits: Limits, hits: list[LimitHit]) -> Floats:
     allowed = weights
-    if limits.per_name < 1.0 and (weights > limits.per_name + TOLERANCE).any():
+    if limits.per_name < 1.0 and np.count_nonzero(weights > limits.per_name + TOLERANCE):
         for n in (weights > limits.per_name + TOLERANCE).nonzero()[0]:
             hits.append(LimitHit("per_name", roster.symbols[n], float(weights[n]), limits.per_name))
         allowed = np.minimum(weights, limits.per_name)

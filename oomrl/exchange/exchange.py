@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -10,15 +11,41 @@ from typing import Any
 import numpy as np
 
 from oomrl.domain.actions import delisting, exact, in_cents, split_adjusted, split_and_dividend
-from oomrl.domain.market import Floats, Ints, Session, half_up_cents, padded, ticks
-from oomrl.domain.observed import Bars
+from oomrl.domain.attribution import Traded
+from oomrl.domain.market import Floats, Ints, Session, half_up_cents, padded
+from oomrl.domain.sizing import Work
 from oomrl.domain.trading import AccountRules, CorporateAction, Execution, Fills, Orders
 from oomrl.errors import Refused
 from oomrl.exchange.friction import Friction
-from oomrl.exchange.matching import match
+from oomrl.exchange.matching import NO_FILLS, Book, Chunk, fills_of, match
 from oomrl.exchange.prints import Prints, Seen
+from oomrl.exchange.stretch import Stretch
 
 NO_ORDERS = Orders(date.min, (), (), np.empty(0), np.empty(0), np.empty(0), ())
+_NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """One session's orders, and what became of them: arrays of shape (orders,).
+
+    `rows` are the names' numbers, `shares` what was wanted and `filled` what was had, signed; `lacking` what lack of cash
+    left, None for none; `cents` the cash at the close; `chunk` the fills, None for none.
+    """
+
+    rows: Ints
+    shares: Floats
+    filled: Floats
+    lacking: Floats | None
+    cents: int
+    chunk: Chunk | None
+
+    @property
+    def figures(self) -> tuple[float, int, int]:
+        """Dollars bought plus sold, orders, fills."""
+        if self.chunk is None:
+            return 0.0, len(self.rows), 0
+        return float(self.chunk.values[4].sum()) / 100, len(self.rows), len(self.chunk.rows)
 
 
 class PaperExchange:
@@ -137,24 +164,48 @@ class PaperExchange:
             fees_in_broker=self.rules.charges_fees,
         )
 
-    def rest(self, bars: Bars, first: int, end: int, seen: Seen) -> tuple[int, Floats | None]:
+    def rest(self, stretch: Stretch, first: int, end: int) -> tuple[int, Floats | None]:
         """Go without orders through sessions first <= number < end, as far as nothing but dividends happens in them.
 
         Returns how many that were, and their dividends in whole cents, (sessions, names) or None for
         none at all. Needs prices and dividends in whole ticks, as tapes have them.
         """
         self._fit()
-        if seen.missing is not None:
-            gone = ((seen.missing[first:end] >= self.delist_after) & (self._shares > 0)).any(axis=1)
+        silent = stretch.silent_for(self.delist_after)
+        if silent is not None:
+            gone = (silent[first:end] & (self._shares > 0)).any(axis=1)
             end = first + int(np.argmax(gone)) if gone.any() else end
         if first == end:
             return 0, None
-        self.day = bars.days[end - 1]
-        if not bars.eventful[first:end].any():
+        self.day = stretch.bars.days[end - 1]
+        if not np.count_nonzero(stretch.bars.eventful[first:end]):
             return end - first, None
-        cents = half_up_cents(ticks(bars.dividend[first:end]) * self._shares)
+        cents = half_up_cents(stretch.dividend_ticks[first:end] * self._shares)
         self._cents += int(cents.sum())
         return end - first, cents
+
+    def trade(self, stretch: Stretch, at: int, work: Work | None) -> Batch | None:
+        """Work orders in whole shares, one a name, through a session in which nothing else but dividends happens.
+
+        Does what `collect` does with the same orders. Returns None, and does nothing, where a position's name is
+        delisted. Needs what `rest` needs.
+        """
+        self._fit()
+        silent = stretch.silent_for(self.delist_after)
+        if silent is not None and (silent[at] & (self._shares > 0)).any():
+            return None
+        if stretch.bars.eventful[at]:
+            self._cents += int(half_up_cents(stretch.dividend_ticks[at] * self._shares).sum())
+        self.day = stretch.bars.days[at]
+        if work is None or not len(work.rows):
+            return Batch(_NO_ROWS, NO_ORDERS.shares, NO_ORDERS.shares, None, self._cents, None)
+        walk = stretch.walk(at, work.rows, self.friction)
+        book = Book(work.shares, work.limit, work.participation, walk, self._cents, self.friction)
+        book.walk_through(sales_fund_at_once=self.sales_fund_at_once)
+        self._cents = book.cash_after
+        filled = book.filled
+        self._shares[work.rows] += filled
+        return Batch(work.rows, work.shares, filled, book.lacking, self._cents, book.chunk())
 
     def begin(self, session: Session) -> list[CorporateAction]:
         """Do what happens to the account before a session opens: splits and dividends."""
@@ -288,3 +339,17 @@ def _joined(first: Orders, second: Orders, rows: list[int]) -> Orders:
         np.concatenate([first.participation, second.participation[rows]]),
         first.reasons + tuple(second.reasons[row] for row in rows),
     )
+
+
+def traded_of(stretch: Stretch, first: int, batches: Sequence[Batch | None]) -> Traded:
+    """Return the fills of sessions in a row from number `first` on, None for a session without orders."""
+    filled = [(at, batch, batch.chunk) for at, batch in enumerate(batches) if batch is not None and batch.chunk]
+    if not filled:
+        return Traded(NO_FILLS, _NO_ROWS, _NO_ROWS, _NO_ROWS)
+    session = np.repeat([at for at, _, _ in filled], [len(chunk.rows) for _, _, chunk in filled])
+    name = np.concatenate([batch.rows[chunk.rows] for _, batch, chunk in filled])
+    sign = np.sign(np.concatenate([batch.shares[chunk.rows] for _, batch, chunk in filled]))
+    values = np.concatenate([chunk.values for _, _, chunk in filled], axis=1)
+    opened = stretch.open_ticks[first + session, name]
+    fills, commission, regulatory = fills_of(name, sign, opened, values)
+    return Traded(fills, session, name, commission + regulatory)

@@ -30,6 +30,12 @@ class Seen:
     missing: Floats | None
     close: Floats
 
+    @property
+    def volatilities(self) -> Floats:
+        """The daily volatilities known before each session of the names that print in it, (sessions, names)."""
+        volatility: Floats = np.where(self.returns >= LEAST_RETURNS, np.sqrt(self.variance), UNKNOWN_VOLATILITY)
+        return volatility
+
     def volatility(self, at: int, place: Ints) -> Floats:
         """Return the daily volatility known before a session of names by their place in it (-1: no print)."""
         known = (self.returns[at, place] >= LEAST_RETURNS) & (place >= 0)

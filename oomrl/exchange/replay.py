@@ -13,17 +13,18 @@ from typing import Protocol
 
 import numpy as np
 
-from oomrl.domain.account import Account, Cadence, Rested, SessionRecord
+from oomrl.domain.account import Account, Cadence, SessionRecord
 from oomrl.domain.attribution import FEES, IMPACT, PARTS, SPREAD, whole_cents
 from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.market import Floats, Ints, Roster, Session, padded
-from oomrl.domain.observed import Bars, Observed
-from oomrl.domain.sizing import LimitHit, Limits, Sized
+from oomrl.domain.observed import Observed
+from oomrl.domain.sizing import LimitHit, Limits, Sized, Work
 from oomrl.domain.trading import AccountRules, Decision, Portfolio
 from oomrl.errors import StrategyFailure
-from oomrl.exchange.exchange import PaperExchange
+from oomrl.exchange.exchange import Batch, PaperExchange, traded_of
 from oomrl.exchange.friction import Friction
-from oomrl.exchange.prints import Prints, Seen
+from oomrl.exchange.prints import Prints
+from oomrl.exchange.stretch import Stretch
 from oomrl.ports import StrategyWorker
 
 #: Sessions that are taken from the market at once.
@@ -145,7 +146,7 @@ def replay_together(
     while sessions := [*sessions, *islice(coming, READ_AHEAD - len(sessions))]:
         bars = observed.take(sessions)
         count = len(bars)
-        stretch = _Stretch(sessions[:count], bars, prints.see(sessions[:count]))
+        stretch = Stretch(sessions[:count], bars, prints.see(sessions[:count]))
         sessions = sessions[count:]
         first = 0 if from_day is None else bisect_left(bars.days, from_day)
         for lane in lanes if first else ():
@@ -155,21 +156,13 @@ def replay_together(
             if at >= first and (daily or week != before or at == count - 1):
                 for lane in lanes:
                     lane.settle(stretch, first, at)
-                for lane in lanes:
                     lane.ask()
                 for lane in lanes:
                     lane.plan()
                 first = at + 1
+        for lane in lanes:
+            lane.explain(stretch, count)
     return [lane.result(observed.roster) for lane in lanes]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Stretch:
-    """Sessions in a row, with what is known of the market at each and what their prints teach."""
-
-    sessions: Sequence[Session]
-    bars: Bars
-    seen: Seen
 
 
 class _Lane:
@@ -199,7 +192,10 @@ class _Lane:
         endowment = Entry("endowment", date.min, Kind.ENDOWMENT, Book.BOTH, terms.capital)
         self.account.endow([endowment])
         self.failure: StrategyFailure | None = None
+        self.watched = not (on_record is None and watch is None)
         self.record: SessionRecord | None = None
+        self.work: Work | None = None
+        self.batches: list[Batch | None] = []
         self.asked: Portfolio | None = None
         self.days: list[date] = []
         self.rows: list[tuple[int, int, float, float, float, int, int, float]] = []
@@ -207,28 +203,68 @@ class _Lane:
         self.by_name: Floats = np.zeros((12, 0))
         self.hits: list[tuple[date, LimitHit]] = []
 
-    def look_on(self, stretch: _Stretch, count: int) -> None:
+    def look_on(self, stretch: Stretch, count: int) -> None:
         """Go through the first sessions of a stretch without trading."""
         self._show(stretch.sessions[:count])
-        self.exchange.rest(stretch.bars, 0, count, stretch.seen)
+        self.exchange.rest(stretch, 0, count)
         self.account.observe(stretch.sessions[count - 1], stretch.bars.bar(count - 1))
 
-    def settle(self, stretch: _Stretch, first: int, last: int) -> None:
+    def settle(self, stretch: Stretch, first: int, last: int) -> None:
         """Show sessions to the worker and settle them; what is planned after the last one is left to `plan`."""
         self._show(stretch.sessions[first : last + 1])
-        account, exchange, bars = self.account, self.exchange, stretch.bars
         at = first
         while at <= last:
-            resting = account.resting and exchange.idle and self.on_record is None and (at or not bars.jumps)
-            count, dividends = exchange.rest(bars, at, last + 1, stretch.seen) if resting else (0, None)
+            count = self._settle_at_once(stretch, at, last)
+            if not count:
+                self.explain(stretch, at)
+                self._settle_one(stretch, at)
+                count = 1
+            at += count
+            if at <= last and not (self.record is None and self.account.resting):
+                self._planned(None)
+
+    def _settle_at_once(self, stretch: Stretch, at: int, last: int) -> int:
+        """Settle sessions that may be explained later; return how many."""
+        account, exchange = self.account, self.exchange
+        if self.watched or (not at and stretch.bars.jumps) or not account.plain:
+            return 0
+        if account.resting:
+            count, dividends = exchange.rest(stretch, at, last + 1)
             if count:
-                self._keep_rested(bars, at, account.rest(bars, at, dividends, count))
-            else:
-                execution = exchange.collect(stretch.sessions[at], stretch.seen, at)
-                self.record = account.settle(stretch.sessions[at], execution, bar=bars.bar(at))
-                if at < last:
-                    self._planned(None)
-            at += count or 1
+                account.rest(stretch.bars, at, dividends, count)
+                self.batches += [None] * count
+            return count
+        batch = exchange.trade(stretch, at, self.work)
+        if batch is None:
+            return 0
+        self.work = None
+        account.trade(stretch.bars, at, batch.rows, batch.filled, batch.lacking, batch.cents)
+        self.batches.append(batch)
+        return 1
+
+    def _settle_one(self, stretch: Stretch, at: int) -> None:
+        work, self.work = self.work, None
+        if work is not None:
+            self.exchange.submit(work.sized(self.account.revision, self.account.observed.roster).orders)
+        execution = self.exchange.collect(stretch.sessions[at], stretch.seen, at)
+        self.record = self.account.settle(stretch.sessions[at], execution, bar=stretch.bars.bar(at))
+
+    def explain(self, stretch: Stretch, end: int) -> None:
+        """Explain and keep the sessions before number `end` that were settled at once."""
+        batches, self.batches = self.batches, []
+        if not batches:
+            return
+        first = end - len(batches)
+        explained = self.account.explained(traded_of(stretch, first, batches))
+        self.days += stretch.bars.days[first:end]
+        self.parts += list(explained.exact)
+        self._fit(explained.by_name.shape[2])
+        for at in range(len(batches)):
+            self.by_name += explained.by_name[:, at]
+        columns = (explained.equity_cents, explained.pnl_cents, stretch.bars.benchmark[first:end], explained.exposure)
+        for batch, equity, pnl, benchmark, exposure in zip(batches, *[c.tolist() for c in columns], strict=True):
+            traded, orders, fills = (0.0, 0, 0) if batch is None else batch.figures
+            self.rows.append((equity, pnl, benchmark, traded, exposure, orders, fills, 0.0))
 
     def ask(self) -> None:
         """Ask the worker where its cadence has it decide."""
@@ -259,19 +295,19 @@ class _Lane:
                 self.failure = failure
 
     def _planned(self, decision: Decision | None) -> None:
-        """Send what is decided or still works to the exchange, and keep the session that waited for it."""
+        """Keep what is decided or still works for the next session, and the session that waited for it."""
         sized = None
         if self.failure is None:
             try:
-                sized = self.account.sized(decision)
+                self.work = self.account.worked(decision)
             except StrategyFailure as failure:
                 self.failure = failure
-        if sized is not None:
-            day = sized.orders.decided_on
-            self.exchange.submit(sized.orders)
-            self.hits += [(day, hit) for hit in sized.hits]
-            if self.watch is not None:
-                self.watch.decided(day, sized)
+        if self.work is not None:
+            self.hits += [(self.work.decided_on, hit) for hit in self.work.hits]
+            if self.watched:
+                sized = self.work.sized(self.account.revision, self.account.observed.roster)
+                if self.watch is not None:
+                    self.watch.decided(self.work.decided_on, sized)
         record, self.record = self.record, None
         if record is not None:
             self._keep(record)
@@ -298,17 +334,6 @@ class _Lane:
                 split.suspected,
             )
         )
-
-    def _keep_rested(self, bars: Bars, first: int, rested: Rested) -> None:
-        count = len(rested.equity_cents)
-        self.days += bars.days[first : first + count]
-        self.parts += list(rested.exact)
-        self._fit(rested.by_name.shape[2])
-        for at in range(count):
-            self.by_name += rested.by_name[:, at]
-        columns = (rested.equity_cents, rested.pnl_cents, bars.benchmark[first : first + count], rested.exposure)
-        for equity, pnl, benchmark, exposure in zip(*[column.tolist() for column in columns], strict=True):
-            self.rows.append((equity, pnl, benchmark, 0.0, exposure, 0, 0, 0.0))
 
     def _fit(self, size: int) -> None:
         if self.by_name.shape[1] < size:

@@ -12,7 +12,7 @@ from oomrl.exchange.emulator.board import Board
 from oomrl.exchange.emulator.orders import Force, PaperOrder, Status
 from oomrl.exchange.emulator.paper_account import PaperAccount
 from oomrl.exchange.emulator.terms import Terms
-from oomrl.exchange.matching import Book
+from oomrl.exchange.matching import Book, walk_of
 
 
 class Matcher:
@@ -106,13 +106,14 @@ class Matcher:
                 [np.nan if order.stop is None or order.triggered else float(order.stop) for order in orders]
             )
         cents = int(self.account.cash.scaleb(2)) + self._credit()
+        friction = self.terms.friction
         book = Book(
-            batch,
-            rows,
-            session,
+            batch.shares,
+            batch.limit,
+            batch.participation,
+            walk_of(session, rows, friction, self.account.core.volatility(symbols)),
             cents if all_cash else cents - int(self.freed),
-            self.terms.friction,
-            self.account.core.volatility(symbols),
+            friction,
             charge_fees=self.terms.rules.charges_fees,
             stop=stop,
             taken=taken,

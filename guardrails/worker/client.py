@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import select
+import socket
 import struct
 import time
 from collections.abc import Mapping, Sequence
@@ -41,6 +43,12 @@ def shown(text: str, most: int, kept: str = "") -> str:
     return "".join(letter if letter.isprintable() or letter in kept else "\ufffd" for letter in text)
 
 
+def _watched(channel: socket.socket, event: int) -> select.poll:
+    watched = select.poll()
+    watched.register(channel, event)
+    return watched
+
+
 class WorkerFailure(Exception):
     """The strategy failed.
 
@@ -59,6 +67,8 @@ class Worker:
     def __init__(self, process: Process, seconds: float) -> None:
         self._process = process
         self._channel = process.channel
+        self._channel.setblocking(False)
+        self._readable, self._writable = _watched(self._channel, select.POLLIN), _watched(self._channel, select.POLLOUT)
         self._seconds = seconds
         self._waiting: list[bytes] = []
         self._read_ahead = bytearray()
@@ -233,10 +243,12 @@ class Worker:
                 raise self._failed("weights", f"Expected finite weights of at least 0, {wrong}.")
         plan = self._plans(symbols, values[rows:])
         reasons = header.get("reasons")
-        if type(reasons) is not dict or not all(type(text) is str for text in reasons.values()):
+        if type(reasons) is not dict or not set(map(type, reasons.values())) <= {str}:
             raise self._garbage("Expected reasons as texts by symbol, was something else.")
         if reasons:
-            reasons = {symbol: shown(reasons[symbol], REASON) for symbol in symbols if symbol in reasons}
+            reasons = {symbol: reasons[symbol] for symbol in symbols if symbol in reasons}
+            if not "".join(reasons.values()).isprintable() or max(map(len, reasons.values()), default=0) > REASON:
+                reasons = {symbol: shown(text, REASON) for symbol, text in reasons.items()}
         return {"action": "target", "weights": weights, "plan": plan, "reasons": reasons}
 
     def _symbols_of(self, header: dict[str, Any]) -> list[str]:
@@ -246,7 +258,7 @@ class Worker:
             raise self._garbage("Expected rows of a weight, with or without a plan, was something else.")
         if symbols is None and len(self._answered) == rows:
             return self._answered
-        if type(symbols) is not list or not all(type(symbol) is str for symbol in symbols):
+        if type(symbols) is not list or not set(map(type, symbols)) <= {str}:
             raise self._garbage("Expected a list of symbols, was something else.")
         if not len(symbols) == len(set(symbols)) == rows:
             raise self._garbage("Expected one row a symbol, each once, was something else.")
@@ -316,9 +328,13 @@ class Worker:
         self._gather()
         if self._dead is not None:
             raise self._dead
+        left = memoryview(b"".join(self._waiting))
         try:
-            self._channel.settimeout(max(deadline - time.monotonic(), 0.001))
-            self._channel.sendall(b"".join(self._waiting))
+            while left:
+                try:
+                    left = left[self._channel.send(left) :]
+                except BlockingIOError:
+                    self._wait(self._writable, deadline)
         except TimeoutError:
             raise self._timeout() from None
         except OSError:
@@ -327,7 +343,7 @@ class Worker:
 
     def _read(self, size: int, deadline: float) -> bytes:
         while len(self._read_ahead) < size:
-            self._channel.settimeout(max(deadline - time.monotonic(), 0.001))
+            self._wait(self._readable, deadline)
             part = self._channel.recv(1 << 18)
             if not part:
                 raise ConnectionResetError
@@ -335,6 +351,10 @@ class Worker:
         data = bytes(self._read_ahead[:size])
         del self._read_ahead[:size]
         return data
+
+    def _wait(self, ready: select.poll, deadline: float) -> None:
+        if not ready.poll(max(deadline - time.monotonic(), 0.001) * 1_000):
+            raise TimeoutError
 
     def _timeout(self) -> WorkerFailure:
         return self._failed("timeout", f"Expected an answer within {self._seconds:g} seconds, was none.")

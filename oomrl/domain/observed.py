@@ -24,7 +24,7 @@ VOLUME_SESSIONS = 20
 MOST_AT_ONCE = 1 << 15
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Bar:
     """One session over the whole roster: arrays of shape (names,), one entry for every name ever shown.
 
@@ -32,8 +32,7 @@ class Bar:
     `previous` is the close before (the open for a name's first print), in shares as counted before today's split.
     `returns` are total returns, 0 where there is none or where the jump is suspected. `beta` uses returns before
     this session; `benchmark` is the benchmark's total return of this session; `volume` is in shares, 0 without a
-    print. `volumes` (20, names) are those of the sessions to this one in today's shares, oldest first, `listed` for how
-    many sessions each name is known, `number` the session's own.
+    print, `average_volume` its mean over up to 20 sessions to this one, in today's shares.
     """
 
     day: date
@@ -51,21 +50,7 @@ class Bar:
     beta: Floats
     benchmark: float
     volume: Floats
-    volumes: Floats
-    listed: Floats
-    number: int
-
-    def average_volume(self) -> Floats:
-        """Return the mean daily volume of up to 20 sessions to this one, in today's shares; 0 for a day without print.
-
-        Sums in one order whatever was shown together, so that sums of fractions come out alike.
-        """
-        return self._average_volume
-
-    @cached_property
-    def _average_volume(self) -> Floats:
-        total: Floats = self.volumes[_TURNS[self.number % VOLUME_SESSIONS]].sum(axis=0)
-        return total / np.clip(self.listed, 1.0, VOLUME_SESSIONS)
+    average_volume: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +59,8 @@ class Bars:
 
     The same names print in all of them (`present` (names,), `whole` where that is every name), and only the first may
     have splits or suspected jumps (`jumps` says whether it has). `eventful` (sessions,) tells where there is a split
-    or a dividend. `volumes` holds the 20 sessions before too, one row a session; `listed` and `count` are `Bar.listed`
-    and `Bar.number` of the first.
+    or a dividend. `volumes` holds the 20 sessions before too, one row a session, in the shares of these; `listed`
+    (names,) says for how many sessions each name is known at the first, `count` is the first one's number.
     """
 
     days: tuple[date, ...]
@@ -130,10 +115,19 @@ class Bars:
             self.beta[at],
             float(self.benchmark[at]),
             self.volume[at],
-            self.volumes[at + 1 : at + 1 + VOLUME_SESSIONS],
-            self.listed + at,
-            self.count + at,
+            self.average_volume[at],
         )
+
+    @cached_property
+    def average_volume(self) -> Floats:
+        """The mean daily volume of up to 20 sessions to each, in today's shares: (sessions, names).
+
+        Sums in one order whatever was shown together, so that sums of fractions come out alike.
+        """
+        at = np.arange(len(self))[:, None]
+        turns = _TURNS[(self.count + at[:, 0]) % VOLUME_SESSIONS] + at + 1
+        means: Floats = self.volumes[turns].sum(axis=1) / np.clip(self.listed + at, 1.0, VOLUME_SESSIONS)
+        return means
 
 
 #: For each place of the newest session in a ring of `VOLUME_SESSIONS`, the ring's rows as numbered from the oldest.

@@ -170,7 +170,7 @@ def goals_of(target: TargetPortfolio, roster: Roster, bar: Bar, holdings: Holdin
         blocked = ~tradable & (change != 0)
         hits += [LimitHit("not_tradable", roster.symbols[n], goal[n], held[n]) for n in blocked.nonzero()[0]]
         change[blocked] = 0.0
-    most = np.floor(limits.max_adv_share * bar.average_volume())
+    most = np.floor(limits.max_adv_share * bar.average_volume)
     if sessions is not None:
         most = most * sessions
     amount = np.abs(change)
@@ -217,7 +217,7 @@ def work_for(goals: Goals, working: Bools, attempt: int, bar: Bar, holdings: Hol
     if attempt or not (goals.plain or goals.sessions.max(initial=1) == 1):
         change = np.where(working & bar.tradable, change, 0.0)
         change = np.trunc(change + np.sign(change) * TOLERANCE)
-        most = np.floor(limits.max_adv_share * bar.average_volume())
+        most = np.floor(limits.max_adv_share * bar.average_volume)
         change = _affordable(np.clip(change, -most, most), bar.close, holdings.cash, limits, hits)
     if holdings.broker_shares is not holdings.shares:
         change = _in_broker_shares(change, holdings)

@@ -290,7 +290,9 @@ class _Lane:
             try:
                 for session in sessions:
                     self.worker.show(session)
-                self.worker.flush()
+                # One alone goes with the next question: a message more costs both sides what they could gain.
+                if len(sessions) > 1:
+                    self.worker.flush()
             except StrategyFailure as failure:
                 self.failure = failure
 

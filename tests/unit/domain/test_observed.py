@@ -76,7 +76,7 @@ def test_benchmark_betas_and_volume_are_what_the_definitions_say(seed: int) -> N
             else:
                 adjusted.append(0.0)
         volume[n] = np.mean(adjusted)
-    np.testing.assert_allclose(bars[-1].average_volume(), volume)
+    np.testing.assert_allclose(bars[-1].average_volume, volume)
 
 
 @settings(max_examples=10, deadline=None)
@@ -94,7 +94,7 @@ def test_sessions_taken_in_at_once_are_known_as_one_by_one(seed: int) -> None:
     for one, other in zip(singly, at_once, strict=True):
         for field in fields(Bar):
             np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name), field.name)
-        np.testing.assert_array_equal(one.average_volume(), other.average_volume())
+        np.testing.assert_array_equal(one.average_volume, other.average_volume)
 
 
 def test_the_tape_s_index_is_the_benchmark_where_there_is_one() -> None:

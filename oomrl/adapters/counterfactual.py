@@ -18,15 +18,15 @@ import numpy as np
 
 from oomrl.adapters.executor import Fan
 from oomrl.adapters.strategies import WORKER_VIEW, Workers, configuration
-from oomrl.domain.account import Cadence, SessionRecord
+from oomrl.domain.account import Cadence
 from oomrl.domain.market import Floats, Session
 from oomrl.domain.performance import turnover
 from oomrl.domain.promotion import Decision, Track, Window, decide
-from oomrl.domain.sizing import Sized
+from oomrl.domain.sizing import Goals
 from oomrl.domain.trading import Decision as Decided
 from oomrl.domain.trading import Hold, Portfolio
 from oomrl.errors import StrategyFailure
-from oomrl.exchange.replay import ReplayResult, Terms, replay
+from oomrl.exchange.replay import Lived, ReplayResult, Terms, replay
 from oomrl.exchange.streamed import StreamedTape
 from oomrl.exchange.tape import Tape
 from oomrl.ports import StrategyWorker
@@ -215,18 +215,18 @@ class _Sizes:
     def participation(self) -> float:
         return float(np.quantile(np.concatenate(self._asked), 0.99)) if self._asked else 0.0
 
-    def decided(self, day: date, sized: Sized) -> None:
-        if sized.goals is not None:
-            self._goals.append((day, int(np.count_nonzero(sized.goals.limited > 0))))
+    def decided(self, day: date, goals: Goals | None) -> None:
+        if goals is not None:
+            self._goals.append((day, int(np.count_nonzero(goals.limited > 0))))
 
-    def traded(self, record: SessionRecord) -> None:
-        batch, volume = record.execution.orders, record.bar.volume[record.order_rows]
+    def traded(self, orders: Lived) -> None:
         if self._keep_orders:
-            self.orders += [(record.day, name, float(n)) for name, n in zip(batch.symbols, batch.shares, strict=True)]
-        known = volume > 0
+            placed = zip(orders.symbols, orders.shares.tolist(), strict=True)
+            self.orders += [(orders.day, name, shares) for name, shares in placed]
+        known = orders.volume > 0
         if known.any():
-            asked = np.abs(batch.shares)[known] / volume[known]
-            self._asked.append(np.minimum(asked, batch.participation[known]))
+            asked = np.abs(orders.shares)[known] / orders.volume[known]
+            self._asked.append(np.minimum(asked, orders.participation[known]))
 
 
 def _window(name: str, held_back: bool, one: Replayed, other: Replayed, split: date) -> Window | None:

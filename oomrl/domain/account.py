@@ -237,7 +237,7 @@ class Account:
         return self._goals is None
 
     def rest(self, bars: Bars, first: int, dividends: Floats | None, sessions: int) -> None:
-        """Settle sessions of `bars` from `first` on, in which nothing but dividends happened, while `plain` and `resting`.
+        """Settle sessions of `bars` from `first` on, in which nothing but dividends happened: `plain` and `resting`.
 
         `dividends` are whole cents by session and name, or None for none. What `settle` tells, `explained` does.
         """

@@ -228,7 +228,7 @@ class Attribution:
         )
 
     def follow(self, held: Floats, rows: Ints | None = None, lacking: Floats | None = None) -> Followed:
-        """Move on over a session, or several, without splits, suspected jumps or delistings; return what `explain` needs.
+        """Move on over sessions without splits, suspected jumps or delistings; return what `explain` needs.
 
         `held` (names,) are the shares at the close; `lacking` (orders,) the signed shares that orders in the names of
         numbers `rows` missed for lack of cash, None where none did. Without orders both are None.
@@ -384,8 +384,10 @@ def _held(
 
 
 def _costs(fills: Fills, fees: Ints, before: Floats, dividend: Floats | None) -> Floats:
-    """Return what fills cost by part, (6, fills). `fees` are cents, `before` the last closes, `dividend` dollars a share;
-    all (fills,)."""
+    """Return what fills cost by part, (6, fills).
+
+    `fees` are cents, `before` the last closes, `dividend` dollars a share, None for none: (fills,) all.
+    """
     costs = np.empty((len(ORDER_PARTS), len(fills)))
     costs[0] = fills.reference - fills.open
     costs[1] = fills.open - before

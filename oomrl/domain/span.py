@@ -37,8 +37,8 @@ class Span:
         self._sessions: list[int] = []
 
     def add(self, followed: Followed, before: Floats, after: Floats, ticks: Ints, cents: Ints, cash: Ints) -> None:
-        """Add sessions that were followed as one: shares `before` and `after` (names,), then, (sessions,) each, equity in
-        ticks and cents, and cash in cents."""
+        """Add sessions that were followed as one: shares `before` and `after` (names,); equity in ticks and in cents, and
+        cash in cents, (sessions,)."""
         self._followed.append(followed)
         self._held.append((before, after))
         self._sessions.append(len(ticks))

@@ -29,8 +29,8 @@ _NO_ROWS = np.empty(0, dtype=np.int64)
 class Batch:
     """One session's orders, and what became of them: arrays of shape (orders,).
 
-    `rows` are the names' numbers, `shares` what was wanted and `filled` what was had, signed; `lacking` what lack of cash
-    left, None for none; `cents` the cash at the close; `chunk` the fills, None for none.
+    `rows` are the names' numbers, `shares` what was wanted and `filled` what was had, signed; `lacking` what lack of
+    cash left, None for none; `cents` the cash at the close; `chunk` the fills, None for none.
     """
 
     rows: Ints

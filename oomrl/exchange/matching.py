@@ -345,8 +345,10 @@ class Book:
 
 
 def fills_of(row: Ints, sign: Floats, opened: Floats, values: Floats) -> tuple[Fills, Ints, Ints]:
-    """Return fills in dollars, their commission and regulatory fees in cents. `row` (fills,) is each one's order, `sign`
-    (fills,) -1 for sales, `opened` (fills,) the session's open in ticks, `values` as in `Chunk`."""
+    """Return fills in dollars, their commission and regulatory fees in cents.
+
+    `row` is each one's order, `sign` -1 for sales, `opened` the session's open in ticks: (fills,); `values` as `Chunk`.
+    """
     size, reference, spread, impact, cents, commission, regulatory = values
     spread, impact = sign * spread, sign * impact
     prices = np.array([reference + spread + impact, reference, opened, spread, impact]) / 10_000

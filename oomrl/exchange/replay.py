@@ -18,7 +18,7 @@ from oomrl.domain.attribution import FEES, IMPACT, PARTS, SPREAD, whole_cents
 from oomrl.domain.ledger import Book, Entry, Kind
 from oomrl.domain.market import Floats, Ints, Roster, Session, padded
 from oomrl.domain.observed import Observed
-from oomrl.domain.sizing import LimitHit, Limits, Sized, Work
+from oomrl.domain.sizing import Goals, LimitHit, Limits, Work
 from oomrl.domain.trading import AccountRules, Decision, Portfolio
 from oomrl.errors import StrategyFailure
 from oomrl.exchange.exchange import Batch, PaperExchange, traded_of
@@ -91,14 +91,32 @@ class ReplayResult:
         return {name: Decimal(int(value)).scaleb(-2) for name, value in zip(PARTS, cents, strict=True)}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Lived:
+    """One session's orders as they lived in it, by the roster's numbers: `shares` signed, `participation` the share of
+    the session's `volume` that each might take, (orders,) all."""
+
+    day: date
+    roster: Roster
+    rows: Ints
+    shares: Floats
+    participation: Floats
+    volume: Floats
+
+    @property
+    def symbols(self) -> list[str]:
+        """The orders' names."""
+        return [self.roster.symbols[n] for n in self.rows.tolist()]
+
+
 class Watch(Protocol):
     """Look on while a replay trades."""
 
-    def decided(self, day: date, sized: Sized) -> None:
-        """See the orders that were made after a day's close, for the next session."""
+    def decided(self, day: date, goals: Goals | None) -> None:
+        """See that orders were made after a day's close, for the next session; None where older goals go on."""
         ...
 
-    def traded(self, record: SessionRecord) -> None:
+    def traded(self, orders: Lived) -> None:
         """See a session in which orders lived."""
         ...
 
@@ -157,11 +175,11 @@ def replay_together(
                 for lane in lanes:
                     lane.settle(stretch, first, at)
                     lane.ask()
+                first = at + 1
+                for lane in lanes if first == count else ():
+                    lane.explain(stretch, count)
                 for lane in lanes:
                     lane.plan()
-                first = at + 1
-        for lane in lanes:
-            lane.explain(stretch, count)
     return [lane.result(observed.roster) for lane in lanes]
 
 
@@ -192,7 +210,6 @@ class _Lane:
         endowment = Entry("endowment", date.min, Kind.ENDOWMENT, Book.BOTH, terms.capital)
         self.account.endow([endowment])
         self.failure: StrategyFailure | None = None
-        self.watched = not (on_record is None and watch is None)
         self.record: SessionRecord | None = None
         self.work: Work | None = None
         self.batches: list[Batch | None] = []
@@ -226,7 +243,7 @@ class _Lane:
     def _settle_at_once(self, stretch: Stretch, at: int, last: int) -> int:
         """Settle sessions that may be explained later; return how many."""
         account, exchange = self.account, self.exchange
-        if self.watched or (not at and stretch.bars.jumps) or not account.plain:
+        if self.on_record is not None or (not at and stretch.bars.jumps) or not account.plain:
             return 0
         if account.resting:
             count, dividends = exchange.rest(stretch, at, last + 1)
@@ -234,10 +251,14 @@ class _Lane:
                 account.rest(stretch.bars, at, dividends, count)
                 self.batches += [None] * count
             return count
-        batch = exchange.trade(stretch, at, self.work)
+        work = self.work
+        batch = exchange.trade(stretch, at, work)
         if batch is None:
             return 0
         self.work = None
+        if work is not None and len(work.rows):
+            asked = work.goals.participation[work.rows]
+            self._lived(stretch.bars.days[at], work.rows, work.shares, asked, stretch.bars.volume[at])
         account.trade(stretch.bars, at, batch.rows, batch.filled, batch.lacking, batch.cents)
         self.batches.append(batch)
         return 1
@@ -306,17 +327,23 @@ class _Lane:
                 self.failure = failure
         if self.work is not None:
             self.hits += [(self.work.decided_on, hit) for hit in self.work.hits]
-            if self.watched:
+            if self.watch is not None:
+                self.watch.decided(self.work.decided_on, None if self.work.attempt else self.work.goals)
+            if self.on_record is not None:
                 sized = self.work.sized(self.account.revision, self.account.observed.roster)
-                if self.watch is not None:
-                    self.watch.decided(self.work.decided_on, sized)
         record, self.record = self.record, None
         if record is not None:
             self._keep(record)
-            if self.watch is not None and len(record.execution.orders):
-                self.watch.traded(record)
+            orders = record.execution.orders
+            if len(orders):
+                self._lived(record.day, record.order_rows, orders.shares, orders.participation, record.bar.volume)
             if self.on_record is not None:
                 self.on_record(record if self.failure else replace(record, decision=decision, sized=sized))
+
+    def _lived(self, day: date, rows: Ints, shares: Floats, participation: Floats, volume: Floats) -> None:
+        """Let whoever watches see orders; `volume` (names,) is the session's."""
+        if self.watch is not None:
+            self.watch.traded(Lived(day, self.account.observed.roster, rows, shares, participation, volume[rows]))
 
     def _keep(self, record: SessionRecord) -> None:
         split = record.decomposition

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oomrl.domain.account import SessionRecord
-from oomrl.domain.sizing import Limits, Sized
+from oomrl.domain.sizing import Goals, Limits
 from oomrl.domain.trading import Decision, Portfolio
 from oomrl.errors import StrategyFailure
 from oomrl.exchange.friction import Friction
-from oomrl.exchange.replay import Terms, replay, replay_together
+from oomrl.exchange.replay import Lived, Terms, replay, replay_together
 from oomrl.exchange.tape_files import load_tape
 from oomrl.testing.fakes import EqualWeightWorker, RandomWorker, ScriptedWorker
 from oomrl.testing.markets import CALM, Weather, made_up_tape
@@ -85,11 +85,11 @@ def test_a_watch_sees_each_batch_of_orders_and_when_it_lived() -> None:
     lived: list[date] = []
 
     class Looking:
-        def decided(self, day: date, sized: Sized) -> None:
+        def decided(self, day: date, goals: Goals | None) -> None:
             decided.append(day)
 
-        def traded(self, record: SessionRecord) -> None:
-            lived.append(record.day)
+        def traded(self, orders: Lived) -> None:
+            lived.append(orders.day)
 
     replay(tape.sessions(), RandomWorker(4), Terms(), watch=Looking())
     replay(tape.sessions(), RandomWorker(4), Terms(), on_record=records.append)

@@ -33,7 +33,7 @@ against the exact change of equity at each session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -43,9 +43,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oomrl.domain.actions import in_cents
-from oomrl.domain.market import Bools, Floats, Ints, Roster, half_up_cents, padded
-from oomrl.domain.market import ticks as price_ticks
-from oomrl.domain.observed import Bar, Bars
+from oomrl.domain.market import Bools, Floats, Ints, Roster, padded
+from oomrl.domain.observed import Bar
 from oomrl.domain.trading import ActionKind, Execution, Fills, UnfilledCause
 from oomrl.errors import Halt
 
@@ -120,17 +119,6 @@ class Followed:
     target: Floats
     goal: Floats
     cash_gap: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Traded:
-    """Fills of several sessions, in the order in which they happened: each one's `session`, the number of its `name`
-    and its `fees` in cents, (fills,)."""
-
-    fills: Fills
-    session: Ints
-    name: Ints
-    fees: Ints
 
 
 def whole_cents(exact: Floats, totals: NDArray[np.int64]) -> Ints:
@@ -210,7 +198,7 @@ class Attribution:
         gap = self.goal - held_after
         self._cash_gap = self._gap_for_cash(execution, gap, size)
         market = bar.beta * bar.benchmark
-        _held(parts, market, self.target, self.goal, self._cash_gap, before, total, gap)
+        book_held(parts, market, self.target, self.goal, self._cash_gap, before, total, gap)
         if extra is not None:
             # Shares that moved without a fill of an order (delisting, split corrections) left at `action_cash`.
             parts[ACTIONS] += extra * (before - bar.dividend)
@@ -228,7 +216,7 @@ class Attribution:
         )
 
     def follow(self, held: Floats, rows: Ints | None = None, lacking: Floats | None = None) -> Followed:
-        """Move on over sessions without splits, suspected jumps or delistings; return what `explain` needs.
+        """Move on over sessions without splits, suspected jumps or delistings; return what `Span` explains them from.
 
         `held` (names,) are the shares at the close; `lacking` (orders,) the signed shares that orders in the names of
         numbers `rows` missed for lack of cash, None where none did. Without orders both are None.
@@ -240,47 +228,6 @@ class Attribution:
             known[rows] = 0.0 if lacking is None else lacking
         self._cash_gap = _within(known, self.goal - held)
         return Followed(self.target, self.goal, self._cash_gap)
-
-    def explain(
-        self,
-        bars: Bars,
-        within: slice,
-        followed: Sequence[Followed],
-        held: Sequence[tuple[Floats, Floats]],
-        turns: Ints,
-        traded: Traded,
-        ticks: Ints,
-        equity: Ints,
-    ) -> tuple[Floats, Floats]:
-        """Decompose sessions in a row that were followed at once, as `session` does one by one.
-
-        `turns` (sessions,) are their places in `followed` and `held`, the shares before and after a session's fills;
-        `ticks` and `equity` (sessions,) as in `session`, the latter in cents. Returns the parts by session
-        (sessions, 12), and by session and name (12, sessions, names).
-        """
-        target = np.array([one.target for one in followed])[turns]
-        goal = np.array([one.goal for one in followed])[turns]
-        short = np.array([one.cash_gap for one in followed])[turns]
-        before, after = np.array(held).swapaxes(0, 1)[:, turns]
-        last, dividend = bars.previous[within], bars.dividend[within]
-        total = bars.close[within] - last
-        parts = np.zeros((12, *total.shape))
-        if np.count_nonzero(bars.eventful[within]):
-            total = total + dividend
-            cents = half_up_cents(price_ticks(dividend) * before)
-            np.subtract(cents / 100, before * dividend, out=parts[ACTIONS])
-        if len(traded.fills):
-            place = (traded.session, traded.name)
-            costs = _costs(traded.fills, traded.fees, last[place], dividend[place])
-            _book(parts, costs, traded.session * total.shape[1] + traded.name)
-        _held(parts, bars.beta[within] * bars.benchmark[within, None], target, goal, short, last, total, goal - after)
-        exact = parts.sum(axis=2).T
-        change = ticks / 10_000
-        wrong = ~(np.abs(exact.sum(axis=1) - change) <= 1e-6 * np.maximum(1.0, np.abs(equity) / 1e9))
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise _unexplained(bars.days[within][at], float(change[at]), float(exact[at].sum()))
-        return exact, parts
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain JSON-able values by symbol."""
@@ -326,8 +273,8 @@ class Attribution:
             return np.empty((len(ORDER_PARTS), 0))
         row = self.roster.rows(execution.orders.symbols)[fills.order]
         fees = execution.commission + execution.regulatory
-        costs = _costs(fills, fees, before[row], bar.dividend[row] if bar.eventful else None)
-        _book(parts, costs, row)
+        costs = fill_costs(fills, fees, before[row], bar.dividend[row] if bar.eventful else None)
+        book_costs(parts, costs, row)
         return costs
 
     def _moved_without_fill(self, execution: Execution, size: int) -> Floats | None:
@@ -357,10 +304,10 @@ class Attribution:
     def _check(self, total: float, ticks: int, equity: float, day: date) -> None:
         change = ticks / 10_000
         if not abs(total - change) <= 1e-6 * max(1.0, abs(equity) / 1e7):
-            raise _unexplained(day, change, total)
+            raise unexplained(day, change, total)
 
 
-def _held(
+def book_held(
     parts: Floats,
     market: Floats,
     target: Floats,
@@ -383,7 +330,7 @@ def _held(
         parts[CASH_DRAG] -= short * total
 
 
-def _costs(fills: Fills, fees: Ints, before: Floats, dividend: Floats | None) -> Floats:
+def fill_costs(fills: Fills, fees: Ints, before: Floats, dividend: Floats | None) -> Floats:
     """Return what fills cost by part, (6, fills).
 
     `fees` are cents, `before` the last closes, `dividend` dollars a share, None for none: (fills,) all.
@@ -400,7 +347,7 @@ def _costs(fills: Fills, fees: Ints, before: Floats, dividend: Floats | None) ->
     return costs
 
 
-def _book(parts: Floats, costs: Floats, place: Ints) -> None:
+def book_costs(parts: Floats, costs: Floats, place: Ints) -> None:
     """Book costs (6, fills) into `parts` (12, ...), each fill at its place (fills,) among the cells of one part."""
     # One count over (part, cell) pairs: the parts CASH_DRAG to FEES stand in a row.
     size = parts[0].size
@@ -419,7 +366,7 @@ def _within(known: Floats, gap: Floats) -> Floats:
     return np.where(same_side, np.sign(gap) * np.minimum(np.abs(known), np.abs(gap)), 0.0)
 
 
-def _unexplained(day: date, change: float, total: float) -> Halt:
+def unexplained(day: date, change: float, total: float) -> Halt:
     return Halt(
         f"Expected the parts of {day} to sum to the change of equity {change:.6f}, was {total:.6f}. "
         "An execution, a position or a bar does not fit the books."

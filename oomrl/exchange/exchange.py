@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from oomrl.domain.actions import delisting, exact, in_cents, split_adjusted, split_and_dividend
-from oomrl.domain.attribution import Traded
 from oomrl.domain.market import Floats, Ints, Session, half_up_cents, padded
 from oomrl.domain.sizing import Work
+from oomrl.domain.span import Traded
 from oomrl.domain.trading import AccountRules, CorporateAction, Execution, Fills, Orders
 from oomrl.errors import Refused
 from oomrl.exchange.friction import Friction

@@ -8,8 +8,8 @@ the record. The replay and the live loop share it:
     if account.due(): decision = worker.decide(account.portfolio())
     record = account.plan(record, decision)          # record.sized.orders go to the broker
 
-A replay that nobody looks into goes faster: `rest` and `trade` settle what `settle` would, and `explained` tells the rest
-of many sessions at once.
+A replay that nobody looks into goes faster: `rest` and `trade` settle what `settle` would, and `explained` tells the
+rest of many sessions at once.
 
 `snapshot` and `restore` carry the account; the market's side is restored by showing the same sessions again.
 
@@ -251,10 +251,10 @@ class Account:
             self._tick(day)
         last = first + sessions - 1
         self._shown = (bars, last)
-        cash = books.rest(bars.days[last], dividends)
+        cash = books.rest(bars.days[last], sessions, dividends)
         ticks = cash * TICKS_PER_CENT + books.values_ticks(bars.close_ticks[within])
         followed = self.attribution.follow(books.shares)
-        self._go_on(bars, first, books.shares, ticks, np.broadcast_to(cash, ticks.shape), followed)
+        self._go_on(bars, first, books.shares, ticks, cash, followed)
 
     def trade(self, bars: Bars, at: int, rows: Ints, filled: Floats, lacking: Floats | None, cents: int) -> None:
         """Settle one session of `bars`, in which nothing but fills and dividends happened, while `plain`.
@@ -262,10 +262,11 @@ class Account:
         `rows` (orders,) are the names of the orders, `filled` the signed shares that each took, `lacking` what it
         missed for lack of cash or None, `cents` the broker's cash at the close. `explained` tells the rest.
         """
-        self._tick(bars.days[at])
+        books, day = self.books, bars.days[at]
+        self._tick(day)
         self._shown = (bars, at)
-        books, before = self.books, self.books.shares
-        books.trade(bars.days[at], rows, filled, cents)
+        before = books.shares
+        books.trade(day, rows, filled, cents)
         ticks = np.array([books.equity_ticks(bars.close_ticks[at])])
         followed = self.attribution.follow(books.shares, rows, lacking)
         self._go_on(bars, at, before, ticks, np.array([books.economic_cents]), followed)

@@ -221,7 +221,7 @@ class Attribution:
         `held` (names,) are the shares at the close; `lacking` (orders,) the signed shares that orders in the names of
         numbers `rows` missed for lack of cash, None where none did. Without orders both are None.
         """
-        self._fit(len(self.roster))
+        self._fit(len(self.roster.symbols))
         known = self._cash_gap
         if rows is not None and (lacking is not None or np.count_nonzero(known)):
             known = known.copy()
@@ -246,8 +246,9 @@ class Attribution:
         self._cash_gap = self.roster.array(state["cash_gap"])
 
     def _fit(self, size: int) -> None:
-        self.target, self.goal = padded(self.target, size), padded(self.goal, size)
-        self._cash_gap = padded(self._cash_gap, size)
+        if len(self.target) < size:
+            self.target, self.goal = padded(self.target, size), padded(self.goal, size)
+            self._cash_gap = padded(self._cash_gap, size)
 
     def _actions(self, execution: Execution, held: Floats, bar: Bar) -> tuple[Floats, Floats | None]:
         """Return the shares that earn today's return, and the cash of corporate actions by name (None: none).

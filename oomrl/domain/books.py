@@ -125,12 +125,12 @@ class Books:
         self.economic_cents += moved
         self.broker_cents = cents
 
-    def rest(self, last: date, dividends: Floats | None) -> Ints:
+    def rest(self, last: date, sessions: int, dividends: Floats | None) -> Ints:
         """Add what sessions without orders brought, up to and with the day `last`: `dividends` are whole cents by
-        session and name, or None. Returns the cash after each in cents, (sessions,) or () for None."""
+        session and name, or None. Returns the cash after each of `sessions` in cents, (sessions,)."""
         self.settled_through = last
         if dividends is None:
-            return np.array(self.economic_cents)
+            return np.full(sessions, self.economic_cents)
         paid = np.cumsum(dividends.sum(axis=1)).astype(np.int64)
         cash: Ints = self.economic_cents + paid
         self.economic_cents += int(paid[-1])
@@ -186,10 +186,11 @@ class Books:
         self._broker = self.roster.array(state["broker"] or {})
 
     def _fit(self) -> None:
-        if len(self._economic) < len(self.roster):
-            self._economic = padded(self._economic, len(self.roster))
-        if self._apart and len(self._broker) < len(self.roster):
-            self._broker = padded(self._broker, len(self.roster))
+        size = len(self.roster.symbols)
+        if len(self._economic) < size:
+            self._economic = padded(self._economic, size)
+        if self._apart and len(self._broker) < size:
+            self._broker = padded(self._broker, size)
 
     def _add(self, kind: Kind, both: bool, cents: int, symbol: str | None, shares: float) -> None:
         self.economic_cents += cents

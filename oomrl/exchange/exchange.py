@@ -298,7 +298,8 @@ class PaperExchange:
         )
 
     def _fit(self) -> None:
-        self._shares = padded(self._shares, len(self._roster))
+        if len(self._shares) < len(self._roster.symbols):
+            self._shares = padded(self._shares, len(self._roster))
         self._prints.fit()
 
     def _before_the_open(self, session: Session, at: int, number: int) -> list[CorporateAction]:

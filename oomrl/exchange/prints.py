@@ -52,7 +52,7 @@ class Prints:
 
     def fit(self) -> None:
         """Make room for every name of the roster."""
-        size = len(self.roster)
+        size = len(self.roster.symbols)
         if len(self.close) < size:
             self.close, self.variance = padded(self.close, size, np.nan), padded(self.variance, size)
             self.returns, self.missing = padded(self.returns, size), padded(self.missing, size)

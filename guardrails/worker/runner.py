@@ -90,7 +90,7 @@ class Runner:
         weights, plans = decision["weights"], decision.get("plan", {})
         symbols = list(weights)
         symbols += [symbol for symbol in plans if symbol not in weights]
-        table = [[float(weights.get(symbol, 0.0)) for symbol in symbols]]
+        table = [[*map(float, weights.values()), *[0.0] * (len(symbols) - len(weights))]]
         columns = ["weight"]
         if plans:
             columns += frames.PLAN

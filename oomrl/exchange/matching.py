@@ -153,7 +153,7 @@ class Book:
 
     def enter(self, point: int, *, sales_fund_at_once: bool = False) -> None:
         """Fill the orders that a point meets as they enter there, sales first. The open is the first such point."""
-        met = (self.left > 0) & self._triggered(point) & self._meets(point)
+        met = self._met(point)
         sales, buys = (met & self.selling).nonzero()[0], (met & ~self.selling).nonzero()[0]
         prices, frees = self.path[point], point if sales_fund_at_once else point + 1
         if self.begun:
@@ -162,8 +162,9 @@ class Book:
             self._pay(buys, prices, point)
             return
         # Nothing was filled yet: both sides in one pass.
-        self.begun, count = True, len(sales)
+        count = len(sales)
         values = self._quoted(np.concatenate([sales, buys]), prices, count)
+        self.begun = True
         self._sell(sales, values[:, :count], point, frees)
         self._release(point)
         self._buy(buys, values[:, count:], point)
@@ -180,7 +181,7 @@ class Book:
             self._sales((sales & touch).nonzero()[0], price, point, point + 1)
             self._pay((reached & ~self.selling).nonzero()[0], price, point)
         if self._release(point):
-            waiting = ~self.selling & (self.left > 0) & self._triggered(point) & self._meets(point)
+            waiting = ~self.selling & self._met(point)
             self._pay(waiting.nonzero()[0], self.path[point], point)
 
     @property
@@ -221,14 +222,15 @@ class Book:
         fills, commission, regulatory = fills_of(row, self.sign[row], self.path[0, row], chunk.values)
         return Matched(fills, commission, regulatory, unfilled, causes, self.cash_after)
 
-    def _meets(self, point: int) -> Bools | bool:
-        return True if self.limit is None else self.seen[point] <= self.limit
-
-    def _triggered(self, point: int) -> Bools | bool:
-        if self.stop is None:
-            return True
-        self.stop = np.where(self.seen[point] >= self.stop, -np.inf, self.stop)
-        return np.isneginf(self.stop)
+    def _met(self, point: int) -> Bools:
+        """Return which orders have something left and would fill at a point."""
+        met: Bools = self.left > 0
+        if self.stop is not None:
+            self.stop = np.where(self.seen[point] >= self.stop, -np.inf, self.stop)
+            met &= np.isneginf(self.stop)
+        if self.limit is not None:
+            met &= self.seen[point] <= self.limit
+        return met
 
     def _reached(self, point: int) -> tuple[Bools, Floats]:
         """Return which waiting orders the leg to a point fills, and at which price as seen by each."""
@@ -322,7 +324,7 @@ class Book:
         if self.scale is None:
             impact = np.zeros_like(spread)
         else:
-            before = self.wanted[which] - self.left[which]
+            before = self.wanted[which] - self.left[which] if self.begun else None
             impact = self.friction.impact(reference, self.scale[which], shares, before)
         if self.limit is not None:
             room = self.limit[which] - self.sign[which] * reference

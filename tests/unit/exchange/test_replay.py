@@ -64,17 +64,34 @@ def test_replays_together_are_replays_apart() -> None:
     assert len(seen) == 3 * 55
 
 
-@settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), cadence=st.sampled_from(["weekly", "daily"]), busy=st.sampled_from([0.1, 0.7]))
-def test_sessions_settled_at_once_come_out_as_one_by_one(seed: int, cadence: str, busy: float) -> None:
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    cadence=st.sampled_from(["weekly", "daily"]),
+    busy=st.sampled_from([0.1, 0.7, 1.0]),
+    capital=st.sampled_from([5_000, 1_000_000, 200_000_000]),
+    collar=st.sampled_from([None, 30.0]),
+    commission=st.sampled_from([0.0035, 0.5]),
+)
+def test_sessions_settled_at_once_come_out_as_one_by_one(
+    seed: int, cadence: str, busy: float, capital: int, collar: float | None, commission: float
+) -> None:
     tape = made_up_tape(seed, sessions=150, names=5, weather=Weather(jumps=0.01, late=0.4, delisted=0.4))
-    terms = Terms(cadence=cadence, delisting_recovery=0.5)
+    terms = Terms(
+        capital=Decimal(capital),
+        cadence=cadence,
+        delisting_recovery=0.5,
+        friction=Friction(commission_per_share=commission),
+        limits=Limits(collar_bps=collar),
+    )
     records: list[SessionRecord] = []
     at_once = replay(tape.sessions(), RandomWorker(seed, busy=busy), terms)
     singly = replay(tape.sessions(), RandomWorker(seed, busy=busy), terms, on_record=records.append)
     assert at_once.days == singly.days == tuple(record.day for record in records)
     assert at_once.symbols == singly.symbols
-    for field in ("equity_cents", "benchmark", "parts", "parts_cents", "by_name", "exposure", "traded", "suspected"):
+    assert at_once.hits == singly.hits
+    figures = ("equity_cents", "benchmark", "exposure", "traded", "orders", "fills", "friction", "suspected")
+    for field in ("parts", "parts_cents", "by_name", *figures):
         np.testing.assert_array_equal(getattr(at_once, field), getattr(singly, field), field)
 
 
@@ -82,19 +99,25 @@ def test_a_watch_sees_each_batch_of_orders_and_when_it_lived() -> None:
     tape = made_up_tape(9, sessions=60, names=4)
     records: list[SessionRecord] = []
     decided: list[date] = []
-    lived: list[date] = []
+    lived: list[Lived] = []
 
     class Looking:
         def decided(self, day: date, goals: Goals | None) -> None:
             decided.append(day)
 
         def traded(self, orders: Lived) -> None:
-            lived.append(orders.day)
+            lived.append(orders)
 
     replay(tape.sessions(), RandomWorker(4), Terms(), watch=Looking())
     replay(tape.sessions(), RandomWorker(4), Terms(), on_record=records.append)
     assert decided == [record.day for record in records if record.sized is not None]
-    assert lived == [record.day for record in records if len(record.execution.orders)]
+    worked = [record for record in records if len(record.execution.orders)]
+    for orders, record in zip(lived, worked, strict=True):
+        batch = record.execution.orders
+        assert (orders.day, tuple(orders.symbols)) == (record.day, batch.symbols)
+        np.testing.assert_array_equal(orders.shares, batch.shares)
+        np.testing.assert_array_equal(orders.participation, batch.participation)
+        np.testing.assert_array_equal(orders.volume, record.bar.volume[record.order_rows])
     assert len(lived) > 5
 
 

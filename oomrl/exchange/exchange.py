@@ -171,9 +171,9 @@ class PaperExchange:
         none at all. Needs prices and dividends in whole ticks, as tapes have them.
         """
         self._fit()
-        silent = stretch.silent_for(self.delist_after)
+        silent = stretch.silent(slice(first, end), self.delist_after)
         if silent is not None:
-            gone = (silent[first:end] & (self._shares > 0)).any(axis=1)
+            gone = (silent & (self._shares > 0)).any(axis=1)
             end = first + int(np.argmax(gone)) if gone.any() else end
         if first == end:
             return 0, None
@@ -191,8 +191,8 @@ class PaperExchange:
         delisted. Needs what `rest` needs.
         """
         self._fit()
-        silent = stretch.silent_for(self.delist_after)
-        if silent is not None and (silent[at] & (self._shares > 0)).any():
+        silent = stretch.silent(slice(at, at + 1), self.delist_after)
+        if silent is not None and (silent & (self._shares > 0)).any():
             return None
         if stretch.bars.eventful[at]:
             self._cents += int(half_up_cents(stretch.dividend_ticks[at] * self._shares).sum())

@@ -68,6 +68,6 @@ class Stretch:
         wide[:, self.seen.rows] = values
         return wide
 
-    def silent_for(self, sessions: int) -> Bools | None:
-        """Return where a name did not print for so many sessions, (sessions, roster), None where every name prints."""
-        return None if self.seen.missing is None else self.seen.missing >= sessions
+    def silent(self, within: slice, sessions: int) -> Bools | None:
+        """Return where a name did not print for so many `sessions`, (within, roster), None where every name prints."""
+        return None if self.seen.missing is None else self.seen.missing[within] >= sessions

@@ -41,7 +41,7 @@ class Said:
                 self._names[node.id] = node.id  # should it say itself
                 self._names[node.id] = self.of(self.values[node.id])
             return self._names[node.id]
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "full" and len(node.args) == 2:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "np.full" and len(node.args) == 2:
             return self.of(node.args[1])
         parts = [type(node).__name__]
         for name, value in ast.iter_fields(node):

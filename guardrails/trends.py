@@ -113,6 +113,9 @@ class TrendWorld:
         floor = 5e6 if self.own else 2e5  # above what the parameters ask for
         self.dollars = [max(floor, self.capital * 10.0 ** chance.uniform(*self.habits["depth"])) for _ in self.names]
         self.known = {name: slot for slot, name in enumerate(self.names)}
+        hidden = random.Random(f"{self.seed}/strange")
+        other = _names(hidden, 9)
+        self.strange = {name: hidden.uniform(1.0, 900.0) for name in other if name not in self.known}
 
     def _noise(self, chance: random.Random, drift: float) -> float:
         """Return a name's noise: the nervous ones fall where what rises is calm."""
@@ -228,6 +231,7 @@ class TrendAccount(Account):
     def __init__(self, world: TrendWorld) -> None:
         super().__init__(world.capital)
         self.habits, self.capital, self.chance = world.habits, world.capital, random.Random(world.seed)
+        self.strange = dict(list(world.strange.items())[:1]) if world.habits["strange"] else {}
 
     def told(self, day: date) -> dict[str, Any]:
         """Pay in or out, and return what a strategy is told."""
@@ -239,7 +243,7 @@ class TrendAccount(Account):
         digits, names = self.habits["digits"], list(self.shares)
         self.chance.shuffle(names)
         equity, cash = round(self.equity(), digits), round(self.cash, digits)
-        shares = {name: self.shares[name] for name in names} | ({"ZZZZQ": 7.0} if self.habits["strange"] else {})
+        shares = {name: self.shares[name] for name in names} | self.strange
         return {"date": day.isoformat(), "equity": equity, "cash": cash, "shares": shares}
 
     def weights(self) -> dict[str, float]:
@@ -253,11 +257,9 @@ class TrendAccount(Account):
         for name in sorted({*held, *self.shares}) if self.habits["unfilled"] else ():
             if self.chance.random() < self.habits["unfilled"]:
                 self.shares[name] = held.get(name, 0.0)
-        self.shares = {name: count for name, count in self.shares.items() if count}
+        whole = math.floor if self.habits["whole"] else float
+        self.shares = {name: float(count) for name, had in self.shares.items() if (count := whole(had))}
         self.cash = equity - sum(count * self.close[name] for name, count in self.shares.items())
-        if self.habits["whole"]:
-            self.shares = {name: whole for name, count in self.shares.items() if (whole := float(math.floor(count)))}
-            self.cash = equity - sum(count * self.close[name] for name, count in self.shares.items())
 
 
 @dataclass

@@ -25,8 +25,16 @@ class Bench(Protocol):
     profile: str
     canaries: Mapping[str, Any]
 
-    def test(self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False) -> TestRun:
-        """Run the tests of a tree, all or some, in written or shuffled order."""
+    def test(
+        self,
+        tree: Tree,
+        *,
+        only: Sequence[str] = (),
+        shuffle: int | None = None,
+        cover: bool = False,
+        strict: bool = False,
+    ) -> TestRun:
+        """Run the tests of a tree, all or some, in written or shuffled order; `strict` makes warnings errors."""
         ...
 
     def unreached(self, tree: Tree, places: Sequence[Place], arms: Collection[Place] = ()) -> list[Place]:

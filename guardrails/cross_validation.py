@@ -57,8 +57,8 @@ class NewTests(Stages):
         found += judge_run(TestRun(old), self.standing()) if not found else []
         if not found:
             chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "order"))
-            # All together once; the new ones among themselves; and one case of each function alone.
-            orders = [bench.test(shown, shuffle=chance.getrandbits(32))]
+            # All together once, and there no warning either; the new ones among themselves; one case of each alone.
+            orders = [bench.test(shown, shuffle=chance.getrandbits(32), strict=True)]
             orders += [bench.test(shown, only=new, shuffle=chance.getrandbits(32)) for _ in range(rules.repeats - 1)]
             first = {name.partition("[")[0]: name for name in reversed(new)}
             found += judge_steady([self.today, *orders, *(bench.test(shown, only=[name]) for name in first.values())])

@@ -32,8 +32,10 @@ from guardrails.worker.client import Worker, WorkerFailure
 from guardrails.worker.frames import BARS
 
 TESTING = Path(__file__).with_name("worker") / "testing.py"
-#: A warning is no error here, as it is none in the worker: else code could tell where it runs.
+#: A warning is no error here, as it is none in the worker, else code could tell where it runs; strict runs make it one,
+#: and nothing else is judged by them.
 INI = "[pytest]\naddopts =\npython_files = test_*.py\nxfail_strict = true\n"
+STRICT = "filterwarnings = error\n"
 MOST_REPORT = 64 << 20
 #: Processor seconds that the tests of one planted change may take beyond twice what they took before.
 CHANGE_SECONDS = 2.0
@@ -56,13 +58,22 @@ class SandboxBench:
         self.canaries: Mapping[str, Any] = sandbox.canaries()
         self._reach: dict[str, Reach] = {}  # of the tree that was covered last
 
-    def test(self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False) -> TestRun:
+    def test(
+        self,
+        tree: Tree,
+        *,
+        only: Sequence[str] = (),
+        shuffle: int | None = None,
+        cover: bool = False,
+        strict: bool = False,
+    ) -> TestRun:
         """Run the tests of a tree, beside one planted test that must fail."""
         name = f"test_{secrets.token_hex(8)}"
         path = f"{self.policy.layout.tests}/{name}.py"
         planted = tree.replace({path: f"def {name}():\n    assert [] == [1]\n".encode()})
         canary = f"{path}::{name}"
-        report = self._run(planted, only=[*only, canary] if only else (), shuffle=shuffle, cover=cover)
+        chosen = [*only, canary] if only else ()
+        report = self._run(planted, only=chosen, shuffle=shuffle, cover=cover, strict=strict)
         if isinstance(report, str):
             return TestRun({}, fault=report)
         outcomes = dict(report["outcomes"])
@@ -175,13 +186,14 @@ class SandboxBench:
         places: Sequence[tuple[str, int]] = (),
         reach: Reach | None = None,
         any_failure: bool = False,
+        strict: bool = False,
     ) -> dict[str, Any] | str:
         """Run one job; return its report, or how it went wrong."""
         layout = self.policy.layout
         with _folder() as place:
             root, ini = place / "tree", place / "pytest.ini"
             tree.write(root)
-            ini.write_text(INI)
+            ini.write_text(INI + STRICT if strict else INI)
             nonce = secrets.token_hex(16)
             job = {
                 "tree": str(root),

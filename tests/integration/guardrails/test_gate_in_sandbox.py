@@ -9,10 +9,11 @@ import pytest
 
 from guardrails import sandboxed
 from guardrails.bench import NoBench, open_bench
-from guardrails.gate import check
+from guardrails.gate import LAYERS, check
 from guardrails.policy import Policy
 from guardrails.sandbox import Limits
 from guardrails.sandboxed import SandboxBench
+from guardrails.tree import Tree
 from guardrails.verdict import Verdict
 from tests.integration.guardrails import whole_gate
 from tests.integration.guardrails.whole_gate import HERE, PATCHES, edit, tree
@@ -192,3 +193,22 @@ def test_a_pair_repairs_what_its_test_shows(policy: Policy, cache: dict[str, Any
     assert judge(repair, policy, cache, after=tests).allowed
     useless = edit("    gap = last - first", "    gap = -(first - last)")
     assert "GR501" in codes(judge(useless, policy, cache, after=tests))
+
+
+def test_what_warns_in_a_test_is_refused_by_a_run_by_which_nothing_else_is_judged(
+    policy: Policy, cache: dict[str, Any]
+) -> None:
+    cautious = """    if gap > 10.0:
+        import warnings
+
+        warnings.warn("large", RuntimeWarning)
+        return 10.0
+    return gap"""
+    plain = {path: text.replace(PATCHES["honest"][0], cautious) for path, text in whole_gate.FILES.items()}
+    warned = Tree({path: text.encode() for path, text in plain.items()})
+    bench = open_bench(HERE, policy)
+    assert not bench.test(warned).fault and len(bench.test(warned).passed()) == 3
+    assert bench.test(warned, strict=True).passed() == {name for name in bench.test(warned).outcomes if "ratio" in name}
+    patch = edit(PATCHES["honest"][0], cautious)
+    verdict = judge(patch, policy, cache, layers=LAYERS - {"static"})
+    assert "GR501" in codes(verdict) and verdict.stages[5].evidence["passed"] == 3

@@ -1,4 +1,7 @@
-"""The gate runs its stages in order, refuses on any doubt, and tells the proposer no more than it should."""
+"""The gate runs its stages in order, refuses on any doubt, and tells the proposer no more than it should.
+
+Long, because all of it scripts one and the same bench.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,15 @@ class FakeBench:
     unsteady: bool = False
     seen: list[str] = field(default_factory=list)
 
-    def test(self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False) -> TestRun:
+    def test(
+        self,
+        tree: Tree,
+        *,
+        only: Sequence[str] = (),
+        shuffle: int | None = None,
+        cover: bool = False,
+        strict: bool = False,
+    ) -> TestRun:
         self.seen.append("test")
         assert not any(path.startswith("baseline/") for path in tree)
         repaired = b"2.0 * first" in tree[SIGNAL]
@@ -381,7 +392,7 @@ def test_what_is_known_of_a_tree_is_found_out_once() -> None:
     bench = FakeBench()
     judge(bench, cache=cache)
     judge(bench, cache=cache)
-    assert bench.seen.count("test") == 2
+    assert bench.seen.count("test") == 3  # the code before, the code after, and that without a warning
 
 
 def test_a_verdict_on_the_same_question_costs_no_run() -> None:
@@ -446,7 +457,15 @@ REVERSED = b"""--- a/tests/generated/test_standing.py
 class Reversing(FakeBench):
     """Know the standing test that was turned round: it holds after the logic alone."""
 
-    def test(self, tree: Tree, *, only: Sequence[str] = (), shuffle: int | None = None, cover: bool = False) -> TestRun:
+    def test(
+        self,
+        tree: Tree,
+        *,
+        only: Sequence[str] = (),
+        shuffle: int | None = None,
+        cover: bool = False,
+        strict: bool = False,
+    ) -> TestRun:
         run = super().test(tree, only=only, shuffle=shuffle, cover=cover)
         holds = (b"== -1.0" in tree["tests/generated/test_standing.py"]) == (b"2.0 * first" in tree[SIGNAL])
         failing = set() if holds else {LOCKED[1]} & set(run.outcomes)

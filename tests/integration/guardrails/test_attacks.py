@@ -65,6 +65,14 @@ def test_reading_alone_refuses_attacks_of_every_class_and_no_known_benign_patch(
 
 
 @pytest.mark.slow
+def test_hidden_properties_stop_what_markets_would_stop_before_them() -> None:
+    found = environments.find()
+    [attack] = [item for item in attacks("fresh") if item.id == "m05-plans-take-everything"]
+    row = campaign.try_one(attack, "acceptance", TREE, POLICY, GateEnvironment(found.gate, found.worker), 7, check)
+    assert (row["through"], row["stopped"]) == (False, "hidden")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNNING)
 def test_a_layer_that_runs_code_stops_what_reading_lets_pass(name: str) -> None:
     found = environments.find()

@@ -1,6 +1,8 @@
 """What decides correctness, in the judge's own process: golden cases and hidden properties over a pipe.
 
 Only plain values cross. The answers, the markets and their seeds stay here; the proposer learns one bit.
+
+Over 400 lines, because cases, scenarios and properties ask the same worker in the same way.
 """
 
 from __future__ import annotations

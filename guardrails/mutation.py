@@ -2,6 +2,8 @@
 
 All changes of a module live in one transformed source (schemata): each is asleep until a switch names its number, so
 that one import serves them all. The transformed source is written by the judge and never deployed.
+
+Over 400 lines, because what is found and what is planted must be numbered by one and the same walk.
 """
 
 from __future__ import annotations

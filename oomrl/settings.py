@@ -1,6 +1,8 @@
 """All settings of the service, from a TOML file and the environment (`OOMRL_SECTION__NAME`).
 
 Defaults are those of a simulation; nothing here can make the service trade live money.
+
+Long by nature: it is a table, one class a section.
 """
 
 from __future__ import annotations

@@ -220,10 +220,8 @@ class Report:
     def try_change(self, k: int, items: list[Any], answer: int) -> NoReturn:
         """Turn change k on and run the tests, the quickest first, until one fails by its assertion."""
         each = [self.seconds.get(item.nodeid, 0) for item in items]
-        slowest, allowed = (
-            max(each),
-            JOB["change_seconds"] + 2 * sum(each),
-        )  # so that the pace of the day decides nothing
+        # Twice what the tests took before is theirs, so that the pace of the day decides nothing.
+        slowest, allowed = max(each), JOB["change_seconds"] + 2 * sum(each)
         # A change may loop for ever: the kernel ends it, by processor time so that a busy machine changes nothing.
         signal.setitimer(signal.ITIMER_PROF, allowed + 10 * slowest)
         signal.setitimer(signal.ITIMER_REAL, 60 + 100 * slowest)  # one that only sleeps

@@ -2,6 +2,8 @@
 
 Whoever comes in is told one thing about a failure, that it failed: a wrong name, a wrong password and a lock sound
 alike and cost the same time.
+
+Over 400 lines, so that all that handles a secret is read in one place.
 """
 
 from __future__ import annotations

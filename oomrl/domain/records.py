@@ -3,6 +3,8 @@ database.
 
 Times are aware UTC instants given by the caller's clock (virtual in simulation, so that the same seed writes
 the same bytes). Identities are deterministic strings, so that writing the same thing twice changes nothing.
+
+Long by nature: it is a table of nouns.
 """
 
 from __future__ import annotations

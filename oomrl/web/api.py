@@ -1,4 +1,7 @@
-"""The JSON API: what the pages show and do, for programs, by token alone. The OpenAPI document is made from here."""
+"""The JSON API: what the pages show and do, for programs, by token alone. The OpenAPI document is made from here.
+
+Long by nature: it is a table of routes.
+"""
 
 from __future__ import annotations
 

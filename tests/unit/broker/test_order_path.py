@@ -1,4 +1,7 @@
-"""The order path over a brokerage in memory: what goes out, in which order, and what is booked of it."""
+"""The order path over a brokerage in memory: what goes out, in which order, and what is booked of it.
+
+Long by nature: one test a way in which a broker can answer.
+"""
 
 from __future__ import annotations
 

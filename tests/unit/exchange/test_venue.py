@@ -1,4 +1,7 @@
-"""Orders at the emulated exchange: types, times in force, states, arrival between the points, refusals."""
+"""Orders at the emulated exchange: types, times in force, states, arrival between the points, refusals.
+
+Long by nature: one test a rule.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Hidden properties hold for an honest strategy and catch each cheat; golden cases are compared strictly."""
+"""Hidden properties hold for an honest strategy and catch each cheat; golden cases are compared strictly.
+
+Long by nature: each cheat is a small strategy.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -17,6 +17,8 @@ Line = int
 Arc = tuple[int, int]
 #: The share of mutants that must end without a crash for their deaths to say anything.
 LEAST_JUDGED = 0.1
+#: How many characters of an expression a finding shows.
+SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -130,14 +132,14 @@ def judge_numbers(
     tried: Sequence[tuple[Mutant, str]], places: Mapping[str, Collection[tuple[int, int]]]
 ) -> list[Finding]:
     """Refuse new numbers (line, column) that no test pins: a wrong bound there would pass as well as the right one."""
-    loose = [
-        mutant
-        for mutant, end in tried
-        if mutant.kind in NUMBERS
-        and (mutant.line, mutant.column) in places.get(mutant.path, ())
-        and end in ("survived", "unreached")
-    ]
-    return [finding("GR710", "", 0, f"{len(loose)} that no test does")] if loose else []
+    return _told(
+        "GR710",
+        (
+            mutant
+            for mutant in _lived(tried)
+            if mutant.kind in NUMBERS and (mutant.line, mutant.column) in places.get(mutant.path, ())
+        ),
+    )
 
 
 def judge_swaps(tried: Sequence[tuple[Mutant, str]], fewer: Collection[str]) -> list[Finding]:
@@ -146,17 +148,19 @@ def judge_swaps(tried: Sequence[tuple[Mutant, str]], fewer: Collection[str]) -> 
     One other is let pass in place of a parameter alone, since two often have one value in tests; not where the package
     reads that one less often (`fewer`) than before.
     """
-    others: dict[tuple[str, int, str], list[str]] = {}
-    for mutant, end in tried:
-        if mutant.kind == SWAP and end in ("survived", "unreached"):
-            place = (mutant.path, mutant.line, mutant.before)
-            others.setdefault(place, []).append(mutant.after.rpartition(".")[2])
-    loose = [
-        place
-        for place, names in others.items()
-        if len(names) > 1 or re.fullmatch(r"[\w.]+", place[2]) is None or names[0] in fewer
-    ]
-    return [finding("GR711", "", 0, f"{len(loose)} that no test does")] if loose else []
+    others: dict[tuple[str, int, str], list[Mutant]] = {}
+    for mutant in _lived(tried):
+        if mutant.kind == SWAP:
+            others.setdefault((mutant.path, mutant.line, mutant.before), []).append(mutant)
+    return _told(
+        "GR711",
+        (
+            mutant
+            for (_, _, before), mutants in others.items()
+            for mutant in mutants
+            if len(mutants) > 1 or re.fullmatch(r"[\w.]+", before) is None or mutant.after.rpartition(".")[2] in fewer
+        ),
+    )
 
 
 def judge_parts(
@@ -166,26 +170,42 @@ def judge_parts(
 
     `statements` are the places (line, column) of new ones, by path.
     """
-    loose = {
-        (mutant.path, mutant.line, mutant.before)
-        for mutant, end in tried
-        if end in ("survived", "unreached")
-        if mutant.kind == PART
-        or (mutant.kind == REMOVED and (mutant.line, mutant.column) in statements.get(mutant.path, ()))
-    }
-    return [finding("GR712", "", 0, f"{len(loose)} that no test does")] if loose else []
+    return _told(
+        "GR712",
+        (
+            mutant
+            for mutant in _lived(tried)
+            if mutant.kind == PART
+            or (mutant.kind == REMOVED and (mutant.line, mutant.column) in statements.get(mutant.path, ()))
+        ),
+    )
 
 
 def judge_conditions(tried: Sequence[tuple[Mutant, str]], rows: Mapping[str, Collection[Line]]) -> list[Finding]:
     """Refuse conditions on changed lines that may be turned round, and choices one side of which may be taken always,
     without any test failing."""
-    loose = {
-        (mutant.path, mutant.line, mutant.column)
-        for mutant, end in tried
-        if end in ("survived", "unreached")
-        if mutant.kind == CHOICE or (mutant.kind in CONDITIONS and mutant.line in rows.get(mutant.path, ()))
-    }
-    return [finding("GR780", "", 0, f"{len(loose)} that no test does")] if loose else []
+    return _told(
+        "GR780",
+        (
+            mutant
+            for mutant in _lived(tried)
+            if mutant.kind == CHOICE or (mutant.kind in CONDITIONS and mutant.line in rows.get(mutant.path, ()))
+        ),
+    )
+
+
+def _lived(tried: Sequence[tuple[Mutant, str]]) -> list[Mutant]:
+    return [mutant for mutant, end in tried if end in ("survived", "unreached")]
+
+
+def _told(code: str, loose: Iterable[Mutant]) -> list[Finding]:
+    """Return one finding for each place where a mutant lived, with what stands there.
+
+    The tests are open and these mutants follow from the patch alone: whoever asks could find out by himself.
+    """
+    places = sorted({(mutant.path, mutant.line, mutant.before) for mutant in loose})
+    shown = [(path, line, text if len(text) <= SHOWN else f"{text[:SHOWN]}...") for path, line, text in places]
+    return [finding(code, path, line, f"none for {text!r}") for path, line, text in shown]
 
 
 def judge_new_tests(new: Collection[str], today: TestRun, prefix: str, pair: bool = False) -> list[Finding]:

@@ -12,6 +12,7 @@ import pytest
 
 import guardrails
 from guardrails.checks.codes import Code, codes, explain, finding
+from guardrails.checks.instead import PART
 from guardrails.checks.static import judge_static
 from guardrails.mutation import Mutant
 from guardrails.patch import agrees, judge_patch, parse_patch
@@ -116,6 +117,14 @@ def test_a_code_accepts_and_refuses_its_samples(code: str) -> None:
     row = codes()[code]
     assert [item.code for item in judge(row, row.accepted)] == []
     assert code in {item.code for item in judge(row, row.refused)}
+
+
+def test_what_lived_is_told_place_by_place() -> None:
+    at = [(7, "min(rows, count)"), (7, "min(rows, count)"), (3, "x" * 200)]
+    tried = [(Mutant("a.py", line, PART, before, f"{place}"), "survived") for place, (line, before) in enumerate(at)]
+    long, short = judge_parts([*tried, (Mutant("a.py", 9, PART, "told", "0"), "killed")], {})
+    assert (short.path, short.line) == ("a.py", 7) and "was none for 'min(rows, count)'" in short.reason
+    assert long.line == 3 and long.reason.endswith("x...'.") and len(long.reason) < 200
 
 
 def test_a_code_is_explained_in_full() -> None:

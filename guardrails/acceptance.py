@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -99,28 +99,47 @@ def failing_cases(cases: Sequence[Case], start: Callable[[], AbstractContextMana
     return failing
 
 
+@dataclass(frozen=True)
+class Before:
+    """The code before a patch: how it is started, its own parameters, and what it did in worlds that came before.
+
+    `known` is read and written under keys that begin with `key`, which names the code and what it runs on.
+    """
+
+    start: Start
+    params: Mapping[str, Any]
+    known: MutableMapping[str, Any] = field(default_factory=dict)
+    key: str = ""
+
+    def knows(self, world: TrendWorld, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what it trades a world with: its own parameters, or the given values of those that it knows."""
+        return self.params if world.own else {name: given.get(name, value) for name, value in self.params.items()}
+
+    def course(self, world: TrendWorld, sessions: Sequence[Bars], params: Mapping[str, Any]) -> Course | None:
+        """Return what it does in a world, or none where it fails."""
+        asked = f"{self.key}:{world.trend}:{world.seed}:{sorted(params.items())}"
+        course: Course | None = self.known.get(asked) or _course(world, sessions, params, self.start)
+        if course is not None:
+            self.known[asked] = course
+        return course
+
+
 def failing_scenarios(
-    baseline: Tree,
-    params: Mapping[str, Any],
-    start: Start,
-    seed: int,
-    before: Start | None = None,
-    old: Mapping[str, Any] | None = None,
+    baseline: Tree, params: Mapping[str, Any], start: Start, seed: int, before: Before | None = None
 ) -> tuple[int, list[str]]:
     """Return how many scenarios there are, and the paths of those that whole decisions do not meet.
 
     A scenario is a JSON file with `sessions`, `portfolio` and `expect`, or with `trend`, whose markets come from the
-    hidden seed; its `params` are laid over the given ones. There the code `before` trades beside, with its `old`
-    parameters, and what it did not meet is not asked of the code after it: a strategy that loses is judged by its loss,
-    and one that ranks well has to go on so. Without code before, half of all decisions must be right.
+    hidden seed; its `params` are laid over the given ones. There the code `before` trades beside, and what it did not
+    meet is not asked of the code after it: a strategy that loses is judged by its loss, and one that ranks well has to
+    go on so. Without code before, half of all decisions must be right.
     """
     count, failing = 0, []
     for path, data in baseline.items():
         content = json.loads(data) if path.endswith(".json") and "/references/" not in path else None
         if isinstance(content, dict) and "trend" in content:
             count += 1
-            kept = _rises(content, params, start, seed, before, params if old is None else old)
-            failing += [] if kept else [path]
+            failing += [] if _rises(content, params, start, seed, before) else [path]
         elif isinstance(content, dict) and "sessions" in content:
             count += 1
             try:
@@ -153,8 +172,7 @@ def _rises(
     params: Mapping[str, Any],
     start: Start,
     seed: int,
-    before: Start | None,
-    old: Mapping[str, Any],
+    before: Before | None,
 ) -> bool:
     """Say whether in markets that trend all decisions are sound, and hold what rises where those before did."""
     trend, shares = Trend.read(scenario["trend"]), list[float]()
@@ -162,15 +180,12 @@ def _rises(
         given = params if world.own else {**params, **scenario.get("params", {})}
         limits = {name: given[key] for name, key in scenario.get("limits", {}).items() if key in given}
         sessions = list(world.shown())
-        # The code before knows no other parameters than its own.
-        known = old if world.own else {name: given.get(name, value) for name, value in old.items()}
-        then = _course(world, sessions, known, before) if before else None
+        known = before.knows(world, given) if before else given
+        then = before.course(world, sessions, known) if before else None
         if before and then is None:
             continue
-        course = _course(world, sessions, given, start)
-        if course is None or (
-            then and course.worse(then, trend.lead, limits, known == {name: given.get(name) for name in known})
-        ):
+        course, same = _course(world, sessions, given, start), known == {name: given.get(name) for name in known}
+        if course is None or (then and course.worse(then, trend.lead, limits, same)):
             return False
         shares.append(course.right(trend.lead))
     return before is not None or 2.0 * sum(shares) > len(shares)

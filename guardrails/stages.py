@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from guardrails.acceptance import (
     PROPERTIES,
+    Before,
     failing_cases,
     failing_properties,
     failing_scenarios,
@@ -213,13 +214,13 @@ class Stages:
             parameters_of(read_parameters(tree.get(self.policy.layout.parameters, b"")) or {})
             for tree in (self.tree(), self.base)
         )
+        key = f"course:{self.base.digest()}:{self.policy.digest}:{self.environment}:{bench.profile}"
         scenarios, missed = failing_scenarios(
             baseline,
             own,
             lambda params: bench.worker(self.tree(), params, memory=TRIAL),
             seed_for(self.secret, self.seed, self.attempt, "scenarios"),
-            lambda params: bench.worker(self.base, params, memory=TRIAL),
-            old,
+            Before(lambda params: bench.worker(self.base, params, memory=TRIAL), old, self.cache, key),
         )
         total, done = len(cases) + scenarios, len(cases) + scenarios - len(failing) - len(missed)
         found = judge_share("GR601", done, total, 1.0, "golden cases and scenarios met")

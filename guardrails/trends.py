@@ -89,7 +89,7 @@ class TrendWorld:
             self.habits |= {"uneven": 5.0, "calm": 0, "depth": (0.3, 2.0)}
         if at == 2:  # large positions in a thin market, where limits bind
             self.habits |= {"own": 1, "capital": (7.0, 9.5), "depth": (-2.5, -1.0), "flows": 0.08, "every": 1}
-        self.seed, self.years, chance = f"{seed}/{at}", trend.years, random.Random(f"{seed}/{at}")
+        self.seed, self.trend, chance = f"{seed}/{at}", trend, random.Random(f"{seed}/{at}")
         (short, long), (few, many) = trend.sessions, trend.symbols
         self.own = bool(self.habits["own"])
         self.warmup = trend.own if self.own else trend.warmup
@@ -151,7 +151,7 @@ class TrendWorld:
         anchors = [math.exp(chance.uniform(*map(math.log, habits["prices"]))) for _ in self.names]
         payers = [slot for slot in range(count) if chance.random() < habits["paying"]]
         close = list(anchors)
-        day = date(chance.randint(*self.years), 1, 1) + timedelta(days=chance.randrange(365))
+        day = date(chance.randint(*self.trend.years), 1, 1) + timedelta(days=chance.randrange(365))
         shown = tuple(self.names)
         for at in range(self.sessions):
             day += timedelta(days=1)

@@ -16,6 +16,7 @@ import pytest
 
 from guardrails.acceptance import (
     PROPERTIES,
+    Before,
     Case,
     WorkerFault,
     close,
@@ -333,9 +334,25 @@ def missed(after: type[Momentum], before: type[Momentum] | None, seed: int) -> l
         assert before is not None
         yield before(params)
 
-    count, found = failing_scenarios(BASELINE, PARAMETERS, first, seed, second if before else None)
+    count, found = failing_scenarios(BASELINE, PARAMETERS, first, seed, Before(second, PARAMETERS) if before else None)
     assert count == 1
     return found
+
+
+def test_what_the_code_before_did_is_remembered_by_code_world_and_parameters() -> None:
+    starts = list[Mapping[str, Any]]()
+
+    @contextmanager
+    def start(params: Mapping[str, Any]) -> Iterator[Momentum]:
+        starts.append(params)
+        yield Ranked(params)
+
+    known = dict[str, Any]()
+    for key, seed, params in (("a", 1, PARAMETERS), ("a", 1, PARAMETERS), ("a", 2, PARAMETERS), ("b", 1, PARAMETERS)):
+        before = Before(start, params, known, key)
+        assert failing_scenarios(BASELINE, params, start, seed, before) == (1, [])
+    worlds = len(known) // 3
+    assert len(starts) == 4 * worlds + 3 * worlds
 
 
 class Unplanned(Ranked):

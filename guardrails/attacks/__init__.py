@@ -43,7 +43,10 @@ def read_corpus(folder: Path) -> Iterator[Attack]:
     """Yield the attacks of a corpus, or of each corpus in a folder, in the order of their folders."""
     if not folder.is_dir():
         raise CorpusError(f"Expected a folder of attacks, was {str(folder)!r}.")
-    for place in sorted(item.parent for item in folder.rglob("attack.toml")):
+    places = sorted(item.parent for item in folder.rglob("attack.toml"))
+    if not places:
+        raise CorpusError(f"Expected attacks (folders with an attack.toml) in {str(folder)!r}, was none.")
+    for place in places:
         row = tomllib.loads((place / "attack.toml").read_text("utf-8"))
         if row.get("phase") not in ("logic", "tests"):
             raise CorpusError(f"Expected phase logic or tests in {place.name}, was {row.get('phase')!r}.")

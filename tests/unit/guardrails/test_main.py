@@ -115,4 +115,5 @@ def test_a_corpus_is_run(repo: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     cli.main(["attack", *where, "--so-far", "--seed", "8", "--json"])
     assert json.loads(capsys.readouterr().out)["size"] == 0
-    assert cli.main(["attack", *where[:4], "--corpus", str(repo / "absent")]) == 2
+    for empty in ("absent", "src"):  # no folder, and one without an attack: nothing was tried
+        assert cli.main(["attack", *where[:4], "--corpus", str(repo / empty)]) == 2

@@ -301,6 +301,22 @@ def lock_steps(verdict: StoredVerdict) -> Sequence[dict[str, Any]]:
     return judged[0].get("transitions", ()) if judged else ()
 
 
+#: What a reviewer is told of each such test.
+OWN_DEMAND = "demands what no curated version of the strategy does: nothing but its author's word says that it is right"
+
+
+def own_demands(verdict: StoredVerdict) -> list[str]:
+    """Return the new tests that demand what no curated version of the strategy does; none in a verdict of old."""
+    phases: Any = verdict.payload.get("phases", {})
+    stages = [stage for phase in phases.values() for stage in phase.get("stages") or ()]
+    return [
+        str(name)
+        for stage in stages
+        if stage["name"] == "references"
+        for name in (stage.get("evidence") or {}).get("alone", ())
+    ]
+
+
 class Act(StrEnum):
     APPROVE = "approve"
     REJECT = "reject"

@@ -242,6 +242,15 @@ def test_a_tests_patch_is_cross_validated() -> None:
     assert codes(judge(FakeBench(dead=(0, 0, 8)), SOUND, "tests")) == {"GR705"}
 
 
+def test_a_demand_that_no_curated_version_meets_is_named_to_the_reviewer_alone() -> None:
+    for version, alone in ((REPAIRED, []), (small.SIGNAL, ["tests/generated/test_loss.py::test_defect_of_the_loss"])):
+        tree = small.tree().replace({**BASELINE, f"baseline/references/good/plain/{SIGNAL}": version.encode()})
+        verdict = check(tree, TESTS, "tests", POLICY, bench=FakeBench(), secret=b"s")
+        [evidence] = [stage.evidence for stage in verdict.stages if stage.name == "references"]
+        assert verdict.allowed and evidence["alone"] == alone
+        assert "alone" not in json.dumps(verdict.proposer_view())
+
+
 def test_survivors_are_named_to_the_reviewer_alone() -> None:
     verdict = judge(FakeBench(dead=(1, 4, 4)))
     [first, *_] = verdict.mutation["survivors"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -10,13 +11,16 @@ from hypothesis import strategies as st
 
 from oomrl.adapters.changes import Parameter
 from oomrl.domain.people import Freeze
+from oomrl.domain.records import StoredVerdict, own_demands
 from oomrl.errors import Mistake
 from oomrl.review import reason_to_wait, risk_of
 from oomrl.settings import ReviewSettings, load
 from oomrl.web import charts
+from oomrl.web.evidence import gate
 from oomrl.web.guard import Rate
 
 DAY = date(2026, 1, 5)
+AT = datetime(2026, 1, 5, 22, tzinfo=UTC)
 ROOT = Path(__file__).parents[3]
 
 
@@ -54,6 +58,19 @@ def test_what_writes_weights_plans_limits_or_exposure_takes_two_people() -> None
             assert risk_of([f"src/mine/{path.name}"], [], rules).approvals == 2, path.name
     for moved in ("parameters.volatility_sizing", "parameters.no_trade_band"):
         assert risk_of(["strategy.toml"], [moved], rules).name == "risk"
+
+
+def test_tests_that_ask_for_what_no_curated_version_does_are_warned_of() -> None:
+    name = "tests/test_new.py::test_defect_<b>"
+    stages = [{"name": "references", "status": "pass", "evidence": {"alone": [name]}}, {"name": "patch"}]
+    tests = {"decision": "pass", "stages": stages}
+    verdict = StoredVerdict(
+        "d", "p", "r", "pass", "", "", {"phases": {"tests": tests, "logic": {"decision": "pass"}}}, AT
+    )
+    assert own_demands(verdict) == [name]
+    [warning] = gate(verdict).warnings
+    assert warning.startswith(name) and "no curated version" in warning
+    assert own_demands(replace(verdict, payload={})) == []
 
 
 def test_the_gravest_class_counts() -> None:

@@ -33,8 +33,12 @@ class Bench(Protocol):
         shuffle: int | None = None,
         cover: bool = False,
         strict: bool = False,
+        share: float = 1.0,
     ) -> TestRun:
-        """Run the tests of a tree, all or some, in written or shuffled order; `strict` makes warnings errors."""
+        """Run the tests of a tree, all or some, in written or shuffled order; `strict` makes warnings errors.
+
+        They have this `share` of the memory and processor time that tests may have.
+        """
         ...
 
     def unreached(self, tree: Tree, places: Sequence[Place], arms: Collection[Place] = ()) -> list[Place]:

@@ -31,6 +31,8 @@ from guardrails.verdict import Finding
 
 #: New tests that reach so many mutants of a function which they name, and tell none from the original, do not test it.
 LEAST_REACHED = 3
+#: Share of the memory and time of a run of tests that all tests may take once new ones join them.
+SPARE = 0.5
 
 
 class NewTests(Stages):
@@ -57,8 +59,9 @@ class NewTests(Stages):
         found += judge_run(TestRun(old), self.standing()) if not found else []
         if not found:
             chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "order"))
-            # All together once, and there no warning either; the new ones among themselves; one case of each alone.
-            orders = [bench.test(shown, shuffle=chance.getrandbits(32), strict=True)]
+            # All together once, as a logic phase will run them, with room to spare and without a warning; the new ones
+            # among themselves; one case of each alone.
+            orders = [bench.test(shown, shuffle=chance.getrandbits(32), cover=True, strict=True, share=SPARE)]
             orders += [bench.test(shown, only=new, shuffle=chance.getrandbits(32)) for _ in range(rules.repeats - 1)]
             first = {name.partition("[")[0]: name for name in reversed(new)}
             found += judge_steady([self.today, *orders, *(bench.test(shown, only=[name]) for name in first.values())])

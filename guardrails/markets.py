@@ -81,8 +81,11 @@ class Account:
         self.close: dict[str, float] = {}
 
     def show(self, bars: Bars) -> None:
-        """Book splits, dividends and closes."""
-        self.close.update(zip(bars.symbols, bars.columns["close"], strict=True))
+        """Book splits, dividends and closes, but for closes that cannot be."""
+        closes = bars.columns["close"]
+        fine = math.isfinite(sum(closes)) and min(closes, default=1.0) > 0.0
+        pairs = zip(bars.symbols, closes, strict=True)
+        self.close.update(pairs if fine else ((name, price) for name, price in pairs if 0.0 < price < math.inf))
         places = dict(zip(bars.symbols, range(len(bars.symbols)), strict=True)) if self.shares else {}
         for name in self.shares.keys() & places.keys():
             held = self.shares[name] = self.shares[name] * bars.columns["split"][places[name]]

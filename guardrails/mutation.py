@@ -11,11 +11,11 @@ from __future__ import annotations
 import ast
 import copy
 import random
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from guardrails.checks.choices import ONCE, Side, placed, sides
 from guardrails.checks.instead import PART, SWAP, Instead, effective, span_of
 from guardrails.checks.planted import planted_name
 from guardrails.tree import Tree
@@ -36,14 +36,6 @@ KNOWN = frozenset({"e", "euler_gamma", "pi", "tau"})
 #: Kinds of mutants that turn a condition round, and that take one side of a choice whatever is asked.
 CONDITIONS, CHOICE, REMOVED = ("comparison", "boolean"), "choice", "removed statement"
 CLAMPS = ("min", "max", "minimum", "maximum", "clip", "fmin", "fmax")
-#: Calls that say yes or no, alone or of each element.
-TRUTHS = frozenset({
-    "all", "allclose", "any", "array_equal", "bool", "endswith", "equal", "greater", "greater_equal", "hasattr",
-    "isalpha", "isascii", "isclose", "isdecimal", "isdigit", "isdisjoint", "isfinite", "isin", "isinf",
-    "isinstance", "islower", "isnan", "issubset", "issuperset", "isupper", "is_integer", "less", "less_equal",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal", "signbit", "startswith",
-})  # fmt: skip
-SIGNS = ("copysign", "heaviside", "sign")
 
 
 @dataclass(frozen=True)
@@ -193,61 +185,6 @@ class _Probes(ast.NodeTransformer):
         return [_raise(number), statement]
 
 
-def sides(node: ast.AST) -> list[tuple[ast.expr, list[ast.expr]]]:
-    """Return the sides of a choice that an expression makes: what takes one always, and what the other side says.
-
-    An expression that makes no choice has none.
-    """
-    masked = isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
-    turned = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert)
-    if isinstance(node, ast.expr) and (masked or turned or isinstance(node, ast.Compare)):
-        return [(side, [node]) for side in _truths(node)]
-    if not isinstance(node, ast.Call):
-        return []
-    name, given = getattr(node.func, "attr", getattr(node.func, "id", "")), node.args
-    if name in TRUTHS:
-        return [(side, [node]) for side in _truths(node)]
-    if name in SIGNS:
-        size = ast.Call(ast.Name("abs", ast.Load()), [node], [])
-        return [(size, [node]), (ast.UnaryOp(ast.USub(), size), [node])]
-    if isinstance(node.func, ast.Attribute) and name == "where" and len(given) == 3:
-        asked = ast.Compare(given[0], [ast.NotEq()], [ast.Constant(0)])  # a mask of numbers is a mask too
-        pairs = zip(_truths(asked), (given[2], given[1]), strict=True)
-        return [(ast.Call(node.func, [sure, *given[1:]], node.keywords), [given[0], lost]) for sure, lost in pairs]
-    if isinstance(node.func, ast.Attribute) and name in ("get", "pop") and len(given) == 2:
-        found = ast.Subscript(node.func.value, given[0], ast.Load())
-        return [(found, [found, given[1]]), (given[1], [found])]
-    return []
-
-
-def _truths(node: ast.expr) -> list[ast.expr]:
-    return [
-        ast.BinOp(node, ast.BitOr(), ast.Constant(True)),
-        ast.BinOp(node, ast.BitAnd(), ast.Constant(False)),
-    ]
-
-
-def new_choices(now: ast.AST, before: ast.AST | None, lines: Collection[int]) -> set[tuple[int, ...]]:
-    """Return the sides (line, column, number) of choices on changed lines that are new to functions of that name."""
-
-    def said(tree: ast.AST, function: str = "") -> list[tuple[ast.expr, int, str]]:
-        found = []
-        for node in ast.iter_child_nodes(tree):
-            for number, (_, words) in enumerate(sides(node)):
-                assert isinstance(node, ast.expr)
-                found.append((node, number, str([function, number, *map(ast.dump, words)])))
-            found += said(node, node.name if isinstance(node, ast.FunctionDef) else function)
-        return found
-
-    was, here = Counter(text for *_, text in said(before or ast.Module([], []))), said(now)
-    count = Counter(text for *_, text in here)
-    return {
-        (node.lineno, node.col_offset, number)
-        for node, number, text in here
-        if {*range(node.lineno, (node.end_lineno or node.lineno) + 1)} & {*lines} and count[text] > was[text]
-    }
-
-
 def mutants(
     tree: Tree,
     lines: Mapping[str, Collection[int]],
@@ -261,7 +198,8 @@ def mutants(
 
     Those of a number, condition or statement at one of the places (line, column) of `must`, the sides of choices there
     (line, column, number) and what `others` puts in place of expressions are all among them, beyond `most` if need be;
-    other choices and expressions are left alone.
+    other choices and expressions are left alone. Of these, one where nothing can be planted is a mutant that no test
+    reaches.
     """
     found: list[Mutant] = []
     always: set[int] = set()
@@ -270,7 +208,7 @@ def mutants(
             rows = (must or {}).get(path, ())
             asked = (others or {}).get(path, {})
             finder = _Mutator(path, lines[path], None, 0, named_numbers(tree, path), rows, asked)
-            finder.visit(ast.parse(tree[path]))
+            finder.walk(ast.parse(tree[path]))
             for at, mutant in enumerate(finder.found, len(found)):
                 fixed = mutant.kind in (*NUMBERS, *CONDITIONS, REMOVED) and (mutant.line, mutant.column) in rows
                 always |= {at} if fixed or mutant.kind in (CHOICE, SWAP, PART) else set()
@@ -286,7 +224,7 @@ def mutants(
             rows = (must or {}).get(path, ())
             asked = (others or {}).get(path, {})
             planter = _Mutator(path, lines[path], places, at, named_numbers(tree, path), rows, asked)
-            planter.visit(module)
+            planter.walk(module)
             at += len(planter.found)
             _imports(module)
             changed[path] = ast.unparse(ast.fix_missing_locations(module)).encode()
@@ -332,6 +270,22 @@ def _holds_number(node: ast.AST) -> bool:
     return any(type(getattr(item, "value", None)) in (int, float) for item in ast.walk(node))
 
 
+def _turns(body: list[ast.stmt], number: int) -> list[ast.stmt]:
+    """Return the body of a loop that ends where it would go on, while the switch is on."""
+    made = list[ast.stmt]()
+    for node in body:
+        if isinstance(node, ast.Continue):
+            made.append(ast.If(_on(number), [ast.Break()], []))
+        if not isinstance(node, ast.For | ast.While | ast.FunctionDef):
+            for name in ("body", "orelse", "finalbody"):
+                if isinstance(block := getattr(node, name, None), list):
+                    setattr(node, name, _turns(block, number))
+            for handler in getattr(node, "handlers", ()):
+                handler.body = _turns(handler.body, number)
+        made.append(node)
+    return made
+
+
 class _Mutator(ast.NodeTransformer):
     """Find every mutant in the source's order; with `numbers`, plant the chosen ones behind the switch."""
 
@@ -350,19 +304,36 @@ class _Mutator(ast.NodeTransformer):
         self.names, self.attributes = named
         self.found: list[Mutant] = []
         self.inside = 0
+        #: By a node's id, which stays its own while it is held here.
+        self.placed = dict[int, tuple[ast.AST, list[Side]]]()
+        self.tried = set[tuple[int, ...]]()
+
+    def walk(self, module: ast.Module) -> None:
+        """Visit a module; what was asked for and not come by is found as well, and never planted."""
+        self.visit(module)
+        asked = {*self.others, *(place for place in self.must if len(place) == 3)} - self.tried
+        for line, column, *_ in sorted(asked):
+            self.found.append(Mutant(self.path, line, CHOICE, "what stands here", "cannot be tried", column))
 
     def visit(self, node: ast.AST) -> Any:
         """Visit a node and, where something else is to be tried in its place, offer that."""
+        for part in ast.iter_child_nodes(node) if (given := placed(node)) else ():
+            self.placed |= {id(part): (part, given[id(part)])} if id(part) in given else {}
         others = self.others.get(span_of(node), ()) if isinstance(node, ast.expr) else ()
-        if not isinstance(node, ast.expr) or not others:
+        _, more = self.placed.get(id(node), (None, ()))
+        if not isinstance(node, ast.expr) or not (others or more):
             return super().visit(node)
-        kept = copy.deepcopy(node)
+        kept, more = copy.deepcopy((node, more))
         visited = super().visit(node)
+        self.tried.add(span_of(kept))
         for kind, other in others:
             visited = self._choice(kept, kind, ast.unparse(kept), copy.deepcopy(other), visited)
-        return visited
+        return self._sides(kept, visited, more, len(sides(kept)))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if self.inside:  # what a definition within a function works out, it works out at each call
+            node.args = self.visit(node.args)
+            node.decorator_list = [self._expr(self.visit(part)) for part in node.decorator_list]
         self.inside += 1
         node.body = [self.visit(part) for part in node.body]
         self.inside -= 1
@@ -428,10 +399,24 @@ class _Mutator(ast.NodeTransformer):
             return self._choice(kept, "dropped clamp", before, kept.args[0], visited)
         return visited
 
-    def _sides(self, kept: ast.expr, visited: ast.expr) -> ast.expr:
+    def visit_While(self, node: ast.While) -> ast.AST:
+        """Visit a loop, and leave it after its first turn where that is to be tried."""
+        kept = copy.deepcopy(node.test)
+        visited = self.generic_visit(node)
+        once = (kept.lineno, kept.col_offset, ONCE)
+        self.tried.add(once)
+        number = self._offer(kept, CHOICE, ast.unparse(kept), "once") if once in self.must else None
+        if number is not None and isinstance(visited, ast.While):
+            visited.body = [*_turns(visited.body, number), ast.If(_on(number), [ast.Break()], [])]
+        return visited
+
+    def _sides(
+        self, kept: ast.expr, visited: ast.expr, given: Sequence[Side] | None = None, first: int = 0
+    ) -> ast.expr:
         """Take a side of a choice always, where that is to be tried."""
-        for number, (side, _) in enumerate(sides(kept)):
-            if (kept.lineno, kept.col_offset, number) in self.must:
+        for number, (side, _) in enumerate(sides(kept) if given is None else given, first):
+            if (place := (kept.lineno, kept.col_offset, number)) in self.must:
+                self.tried.add(place)
                 visited = self._choice(kept, CHOICE, ast.unparse(kept), side, visited)
         return visited
 
@@ -464,12 +449,27 @@ class _Mutator(ast.NodeTransformer):
         return node
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
-        return node  # defaults are evaluated once, at definition, when no switch is on yet
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        """Visit defaults, but not those that are evaluated once, at import, when no switch is on yet."""
+        if self.inside:
+            node.defaults = [self._expr(self.visit(part)) for part in node.defaults]
+            node.kw_defaults = [part and self._expr(self.visit(part)) for part in node.kw_defaults]
         return node
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        """Visit the values of a text, and write it as a call: what is planted in one could not be written in quotes."""
+        parts = [part if isinstance(part, ast.Constant) else self._written(part) for part in node.values]
+        return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [ast.Tuple(parts, ast.Load())], [])
+
+    def _written(self, node: ast.expr) -> ast.expr:
+        assert isinstance(node, ast.FormattedValue)
+        value, how = self._expr(self.visit(node.value)), {97: "ascii", 114: "repr", 115: "str"}.get(node.conversion)
+        value = ast.Call(ast.Name(how, ast.Load()), [value], []) if how else value
+        form = [self._expr(self.visit(node.format_spec))] if node.format_spec else []
+        return ast.Call(ast.Name("format", ast.Load()), [value, *form], [])
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if not isinstance(node.target, ast.Name):
+            node.target = self.visit(node.target)
         if node.value is not None:
             node.value = self._expr(self.visit(node.value))
         return node

@@ -66,6 +66,7 @@ class SandboxBench:
         shuffle: int | None = None,
         cover: bool = False,
         strict: bool = False,
+        share: float = 1.0,
     ) -> TestRun:
         """Run the tests of a tree, beside one planted test that must fail."""
         name = f"test_{secrets.token_hex(8)}"
@@ -73,7 +74,7 @@ class SandboxBench:
         planted = tree.replace({path: f"def {name}():\n    assert [] == [1]\n".encode()})
         canary = f"{path}::{name}"
         chosen = [*only, canary] if only else ()
-        report = self._run(planted, only=chosen, shuffle=shuffle, cover=cover, strict=strict)
+        report = self._run(planted, only=chosen, shuffle=shuffle, cover=cover, strict=strict, share=share)
         if isinstance(report, str):
             return TestRun({}, fault=report)
         outcomes = dict(report["outcomes"])
@@ -187,6 +188,7 @@ class SandboxBench:
         reach: Reach | None = None,
         any_failure: bool = False,
         strict: bool = False,
+        share: float = 1.0,
     ) -> dict[str, Any] | str:
         """Run one job; return its report, or how it went wrong."""
         layout = self.policy.layout
@@ -219,7 +221,7 @@ class SandboxBench:
                 TESTING,
                 readable=[place, TESTING],
                 tmp_bytes=self.policy.sandbox.tmp_mb << 20,
-                limits=self._limits(PARALLEL + 2 if places else 1, self.policy.sandbox.seconds),
+                limits=self._limits(PARALLEL + 2 if places else 1, self.policy.sandbox.seconds, share, share),
             )
             try:
                 process.channel.settimeout(self.policy.sandbox.seconds + 10)  # its supervisor ends it before
@@ -237,12 +239,12 @@ class SandboxBench:
             finally:
                 process.close()
 
-    def _limits(self, processes: int = 1, wall: float | None = None, memory: float = 1.0) -> Limits:
+    def _limits(self, processes: int = 1, wall: float | None = None, memory: float = 1.0, cpu: float = 1.0) -> Limits:
         rules = self.policy.sandbox
         return Limits(
             processes=processes,
             memory_bytes=int(memory * (rules.memory_mb << 20)),
-            cpu_seconds=rules.cpu_seconds,
+            cpu_seconds=max(1, int(cpu * rules.cpu_seconds)),
             wall_seconds=wall,
             file_bytes=rules.file_mb << 20,
             output_bytes=rules.output_bytes,

@@ -20,6 +20,7 @@ from guardrails.acceptance import (
 from guardrails.bench import Bench, open_bench
 from guardrails.bounded import judge_bounded
 from guardrails.checks.absent import absent_names, with_absent
+from guardrails.checks.choices import new_choices
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, build_index
 from guardrails.checks.instead import PART, SWAP, fewer, instead, new_statements
@@ -32,7 +33,7 @@ from guardrails.checks.named import (
 from guardrails.checks.parameters import read_parameters
 from guardrails.checks.static import STATIC_LAYERS
 from guardrails.environment import GateEnvironment
-from guardrails.mutation import CHOICE, LIKE, Mutant, new_choices
+from guardrails.mutation import CHOICE, LIKE, Mutant
 from guardrails.patch import changed_lines, judge_patch
 from guardrails.policy import PhaseName, Policy
 from guardrails.ro_lock import Anchors, seed_for

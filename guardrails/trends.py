@@ -22,6 +22,8 @@ MOST = 60_000
 Plain = Mapping[str, Any]
 #: From so many names on a weight is one of many.
 MANY = 16
+#: Sessions of a year, over which an order may work at most.
+YEAR = 252
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: What worlds have: each is dealt one of each, and every one comes up in some world where there are enough of them.
 HABITS: Mapping[str, Sequence[Any]] = {
@@ -31,7 +33,7 @@ HABITS: Mapping[str, Sequence[Any]] = {
     "calm": (0, 1),  # whether what rises is calm
     "tide": (0.0, -0.9, 0.0, 0.9),  # what all names do, in drifts of the best: hardly any rises, hardly any falls
     "turns": (0, 1),  # whether halfway what rose falls
-    "prices": ((1.5, 15.0), (20.0, 90.0), (20.0, 200.0), (60.0, 20_000.0)),
+    "prices": ((1.5, 15.0), (20.0, 90.0), (20.0, 200.0), (60.0, 700_000.0)),
     "digits": (2, 12, 2, 0),  # of the account's dollars
     "cents": (1, 0),  # whether prices are whole cents
     "whole": (1, 0),  # whether shares are whole
@@ -47,7 +49,8 @@ HABITS: Mapping[str, Sequence[Any]] = {
     "pinned": (0.0, 0.03, 0.0, 0.0),  # share of names whose price hardly moves
     "blank": (0.0, 0.0, 0.01),  # share of sessions without any bar
     "unfilled": (0.0, 0.1),  # share of orders that are not filled
-    "strange": (0, 1),  # whether the account holds what was never shown
+    "strange": (0, 1, 0, 3),  # holdings of what was never shown
+    "broken": (0.0, 0.0, 0.03, 0.0, 0.0),  # share of sessions in which several names have prices that cannot be
 }  # fmt: skip
 
 
@@ -187,9 +190,13 @@ class TrendWorld:
             for slot in jumps:
                 high[slot] *= 1.0 + 0.5 * (chance.random() < 0.3)
             low = [min(a, b) * 0.997 for a, b in zip(first, close, strict=True)]
-            prices = [first, high, low, close]
+            prices = [first, high, low, list(close)]
             if habits["cents"]:
                 prices = [[round(price, 2) for price in column] for column in prices]
+            for _ in range(chance.randrange(1, 5)) if habits["broken"] and chance.random() < habits["broken"] else ():
+                slot, wrong = chance.randrange(count), chance.choice((0.0, -1.0, math.inf))
+                for column in prices:
+                    column[slot] = wrong
             there = [a <= at < b for a, b in zip(self.begins, self.ends, strict=True)]
             if habits["blank"] and chance.random() < habits["blank"]:
                 there = [False] * count
@@ -220,7 +227,7 @@ class TrendWorld:
             elif what == 2 and split[slot] == 1.0:
                 split[slot] = chance.choice((1.05, 1.5, 3.0, 0.4))
             elif what == 3:
-                dividend[slot] = close[slot] / split[slot] * chance.uniform(0.1, 0.3)
+                dividend[slot] = close[slot] / split[slot] * chance.uniform(0.1, 0.6)
                 jumps[slot] = 0.0
         return jumps
 
@@ -231,7 +238,7 @@ class TrendAccount(Account):
     def __init__(self, world: TrendWorld) -> None:
         super().__init__(world.capital)
         self.habits, self.capital, self.chance = world.habits, world.capital, random.Random(world.seed)
-        self.strange = dict(list(world.strange.items())[:1]) if world.habits["strange"] else {}
+        self.strange = dict(list(world.strange.items())[: world.habits["strange"]])
 
     def told(self, day: date) -> dict[str, Any]:
         """Pay in or out, and return what a strategy is told."""
@@ -272,6 +279,7 @@ class Course:
     tilts: list[float] = field(default_factory=list)
     held: float = 0.0
     most: dict[str, float] = field(default_factory=dict)
+    unsound: int = 0
 
     def add(self, at: int, told: Plain, weights: Mapping[str, float], held: Mapping[str, float], plans: Plain) -> None:
         """Take in what was told before a decision and held, the weights after it, and its orders."""
@@ -284,6 +292,7 @@ class Course:
             mean = sum(weight * noises[name] for name, weight in weights.items()) / total
             self.tilts.append(mean * len(noises) / sum(noises.values()))
         bought = {name: weight for name, weight in weights.items() if weight > 1.001 * held.get(name, 0.0)}
+        self.unsound += sum(map(_unsound, plans.values()))
         # Without a plan all of an order goes at once, at any price.
         orders: list[Plain] = [*plans.values(), *({} for name in bought if not plans.get(name))]
         seen = {
@@ -313,7 +322,7 @@ class Course:
         """
         kept = before.within(limits)
         beyond = self.most.get("limit", 0.0) > 2.0 * (before.most.get("limit") or math.inf)
-        if kept - self.within(limits) or (same and beyond):
+        if kept - self.within(limits) or (same and beyond) or (self.unsound and not before.unsound):
             return True
         if before.right(lead) <= 0.5:
             return False
@@ -330,6 +339,21 @@ class Course:
     def tilt(self) -> float:
         """Return how nervous what is held was, to the mean of the names in it: above 1 where nervous names get more."""
         return sum(self.tilts) / max(1, len(self.tilts))
+
+
+def _unsound(plan: Any) -> bool:
+    """Say whether no service can carry out a plan: shares of volume, whole sessions and a limit that are none."""
+    if not isinstance(plan, Mapping):
+        return True
+    share, sessions, limit = (plan.get(key) for key in ("max_participation", "sessions", "limit_bps"))
+    numbers = [value for value in (share, sessions, limit) if value is not None]
+    if not all(type(value) in (int, float) and math.isfinite(value) for value in numbers):
+        return True
+    return (
+        (share is not None and not 0.0 < share <= 1.0)
+        or (sessions is not None and not (1 <= sessions <= YEAR and sessions == int(sessions)))
+        or (limit is not None and limit < 0.0)
+    )
 
 
 def trend_worlds(trend: Trend, seed: int) -> list[TrendWorld]:

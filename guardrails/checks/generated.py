@@ -184,6 +184,7 @@ class _Tests:
                 self._settings(item)
             if not (isinstance(item, ast.Call) and name == "parametrize" and len(item.args) >= 2):
                 continue
+            self._named(item)
             label, values = item.args[:2]
             if isinstance(label, ast.Constant) and isinstance(label.value, str):
                 given |= {part.strip() for part in label.value.split(",")}
@@ -195,6 +196,13 @@ class _Tests:
             if not self._plenty(values):
                 self.find("GR406", item, "an empty or computed one")
         return given
+
+    def _named(self, node: ast.Call) -> None:
+        """Refuse ids that are worked out: what a case is called must not depend on the code under test."""
+        for item in (item for item in ast.walk(node) if isinstance(item, ast.keyword) and item.arg in ("id", "ids")):
+            parts = item.value.elts if isinstance(item.value, ast.List | ast.Tuple) else [item.value]
+            if not all(isinstance(part, ast.Constant) for part in parts):
+                self.find("GR406", node, "a computed one", "ids to be written out")
 
     def _settings(self, node: ast.Call) -> None:
         """Refuse settings of hypothesis that could leave a property untried."""

@@ -162,12 +162,21 @@ def _swaps(module: ast.Module, names: Collection[str]) -> Iterator[Word]:
 def _parts(module: ast.Module, like: str) -> Iterator[Word]:
     """Yield the expressions in functions that join values, with their parts; what is raised is left out."""
     functions = [(node, Said(node)) for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
+    for function, said in functions:
+        for target, value, others in _branched(function):
+            if not isinstance(value, ast.Constant):
+                plainly = [[ast.Constant(number), value, ast.Constant("")] for number in (0, 1)]
+                others += [ast.Call(ast.Name(like, ast.Load()), words, []) for words in plainly]
+            yield value, f"{function.name} {target} = {said.of(value)}", [(PART, other) for other in others]
     Left = tuple[ast.FunctionDef, Said, ast.AST, bool]
     left: list[Left] = [(node, said, part, False) for node, said in functions for part in node.body]
     unused = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
     while left:
         function, said, node, alone = left.pop()
-        if isinstance(node, ast.Raise | ast.FunctionDef):
+        if isinstance(node, ast.Raise):
+            continue
+        if isinstance(node, ast.FunctionDef):  # its body has its turn; what it works out where it stands is this one's
+            left += [(function, said, part, False) for part in _on_the_way(node)]
             continue
         if isinstance(node, ast.expr) and id(node) not in unused:
             parts = list(_joined(node))
@@ -175,17 +184,71 @@ def _parts(module: ast.Module, like: str) -> Iterator[Word]:
                 parts += [("", ast.Constant(0)), ("", ast.Constant(1))]
             sort = "index" if alone else "whole" if _name(node) == "int" else ""
             asked = [[part, node, ast.Constant(taken or sort)] for taken, part in parts]
-            others = [ast.Call(ast.Name(like, ast.Load()), given, []) for given in asked]
+            others = [ast.Call(ast.Name(like, ast.Load()), words, []) for words in asked]
             if others and not isinstance(node, ast.List | ast.Tuple):
                 yield node, f"{function.name} {said.of(node)}", [(PART, part) for part in others]
         for name, child in _children(node):
             if isinstance(child, ast.AST) and name not in ("annotation", "returns"):
                 # What stands alone in a display or index joins nothing, and may be what decides.
                 plain = isinstance(child, ast.Attribute | ast.Name | ast.Subscript)
-                shown = isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Load)
+                shown = isinstance(node, ast.Set | ast.Dict) or isinstance(getattr(node, "elts", None), list)
+                shown = shown and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
                 left.append(
                     (function, said, child, plain and (shown or (isinstance(node, ast.Subscript) and name == "slice")))
                 )
+
+
+def _on_the_way(node: ast.FunctionDef) -> list[ast.expr]:
+    """Return what a definition within a function works out each time that it is made."""
+    return [*node.decorator_list, *node.args.defaults, *(part for part in node.args.kw_defaults if part)]
+
+
+def _branched(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr, list[ast.expr]]]:
+    """Yield what is put into names in branches and loops, or returned there, and what may last; each with its target
+    and with what else is put there: what stood there before, and the values of the function's other statements.
+
+    Which statement runs is a choice that may have stood before, so that what is new in one of them has to be told from
+    what the others say.
+    """
+    put = [(inside, target, value) for inside, node in _within(function.body) for target, value in _puts(node)]
+    for inside, target, value in put:
+        name = "return" if target is None else ast.unparse(target)
+        others = {ast.dump(other): other for _, to, other in put if (to and ast.unparse(to)) == (target and name)}
+        others.pop(ast.dump(value))
+        if isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
+            stood = copy.deepcopy(target)
+            stood.ctx = ast.Load()
+            others |= {"": stood}
+        if inside or (isinstance(target, ast.Attribute) and function.name != "__init__"):
+            yield name, value, list(others.values())
+
+
+def _within(body: Sequence[ast.stmt], inside: bool = False) -> Iterator[tuple[bool, ast.AST]]:
+    """Yield statements of a body, and what binds names in expressions, each with whether a branch or loop holds it."""
+    for node in body:
+        yield inside, node
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                yield from _within([child], inside=True)
+            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                yield from _within(child.body, inside=True)
+            else:
+                yield from ((True, part) for part in ast.walk(child) if isinstance(part, ast.NamedExpr))
+
+
+def _puts(node: ast.AST) -> Iterator[tuple[ast.expr | None, ast.expr]]:
+    """Yield targets and values of an assignment, element by element where both are written out; None for a return."""
+    if isinstance(node, ast.Return) and node.value is not None:
+        yield None, node.value
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    value = node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) else None
+    for target in targets if value is not None else ():
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            yield from zip(target.elts, value.elts, strict=True)
+        elif isinstance(target, ast.Name | ast.Attribute | ast.Subscript) and value is not None:
+            yield target, value
 
 
 def _children(node: ast.AST) -> Iterator[tuple[str, object]]:
@@ -196,8 +259,12 @@ def _children(node: ast.AST) -> Iterator[tuple[str, object]]:
 
 def _joined(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     """Yield the parts of an expression that could stand alone, each with how it is taken from there: see `like`."""
-    if isinstance(node, ast.BinOp):
-        yield from (("", part) for part in (node.left, node.right) if not isinstance(part, ast.Constant))
+    if isinstance(node, ast.BinOp | ast.BoolOp | ast.IfExp):
+        several = {ast.BinOp: ("left", "right"), ast.IfExp: ("body", "orelse")}.get(type(node), ())
+        parts = node.values if isinstance(node, ast.BoolOp) else [getattr(node, name) for name in several]
+        yield from (("", part) for part in parts if not isinstance(part, ast.Constant))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
+        yield "", node.operand
     elif isinstance(node, ast.Call) and _name(node) not in FILLERS:
         # Without the text around it a number that is written and read again is the number, unless digits were left out.
         texts = [part for given in node.args if isinstance(given, ast.JoinedStr) for part in given.values]
@@ -265,6 +332,7 @@ def _words(module: ast.Module, names: Collection[str]) -> Iterator[tuple[ast.exp
         while left:
             node, place = left.pop()
             if isinstance(node, ast.FunctionDef):
+                left += [(part, place) for part in _on_the_way(node)]
                 continue
             read = _read(node, names, bound)
             if read is not None and isinstance(node, ast.expr):

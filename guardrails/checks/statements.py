@@ -79,9 +79,9 @@ class Statements(Reaching):
             for t in item.targets
             if isinstance(t, ast.Name)
         ]
-        idle = [item for item in stored if item.id not in loads and not item.id.startswith("_")]
+        idle = [item for item in stored if item.id not in loads]
         same = _repeated(node)
-        if len(idle) > 3 or same > self.policy.limits.statements_on_constants:
+        if len(idle) > (0 if self.form == "code" else 3) or same > self.policy.limits.statements_on_constants:
             self.find("GR240", node, f"{len(idle)} unread names, {same} constant stores")
 
     def _block(self, block: list[ast.stmt], ends: tuple[type[ast.stmt], ...]) -> None:

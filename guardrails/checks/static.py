@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 
+from guardrails.checks.branching import judge_branching
 from guardrails.checks.codes import finding
 from guardrails.checks.disguised import judge_disguised
 from guardrails.checks.generated import judge_tests
@@ -59,7 +60,7 @@ def judge_static(
             findings += judge_tests(module, result[path], standing, known, policy)
         else:
             findings += judge_source(module, result[path], index, policy) + judge_disguised(module, standing, index)
-            findings += judge_lasting(module, standing, index)
+            findings += judge_lasting(module, standing, index) + judge_branching(module, standing, policy.code.grants)
             nested += burden(module.tree, rows.get(path, ()))
     if nested > MOST_NESTED:
         findings.append(finding("GR102", "", 0, "expressions within one another"))

@@ -152,6 +152,11 @@ class Report:
         self.seconds: dict[str, float] = JOB["seconds"]
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_make_parametrize_id(self, config: Any, val: Any, argname: str) -> str:
+        """Call cases by their place, and not by their values, which may come from the code under test."""
+        return argname
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
         """Run all chosen items once, then the planted changes, each on the tests that reach it."""
         if session.testsfailed:

@@ -6,6 +6,7 @@ its goal, so that an order that works over several sessions needs no memory but 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -19,6 +20,8 @@ from oomrl.errors import StrategyFailure
 TOLERANCE = 1e-9
 #: Sessions over which an order may work at most: a year of them.
 MOST_SESSIONS = 252
+#: A limit as far away as the price itself is none: a sale would stand at 0.
+NO_LIMIT_BPS = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +282,7 @@ def _plans(target: TargetPortfolio, roster: Roster, size: int, limits: Limits) -
             raise StrategyFailure("unknown_symbol", f"Expected plans for names that were shown, was {symbol!r}")
         _check_plan(symbol, plan)
         sessions[row], participation[row] = plan.sessions, plan.max_participation
-        if plan.limit_bps is not None:
+        if plan.limit_bps is not None and plan.limit_bps < NO_LIMIT_BPS:
             bps[row] = np.fmin(bps[row], plan.limit_bps)
     return sessions, participation, bps
 
@@ -291,8 +294,8 @@ def _check_plan(symbol: str, plan: LiquidityPlan) -> None:
         )
     if not 1 <= plan.sessions <= MOST_SESSIONS:
         raise StrategyFailure("plan", f"Expected 1 to {MOST_SESSIONS} sessions, was {plan.sessions:.6g} for {symbol}")
-    if plan.limit_bps is not None and not 0 <= plan.limit_bps < 10_000:
-        raise StrategyFailure("plan", f"Expected limit_bps from 0 to below 10000, was {plan.limit_bps} for {symbol}")
+    if plan.limit_bps is not None and not 0 <= plan.limit_bps < math.inf:
+        raise StrategyFailure("plan", f"Expected a finite limit_bps from 0 on, was {plan.limit_bps} for {symbol}")
 
 
 def _fence(roster: Roster, symbols: frozenset[str]) -> Bools:

@@ -42,7 +42,8 @@ class LiquidityPlan:
     """Say how one order may take liquidity.
 
     `max_participation` is a share of the session's volume (0..1), `sessions` over how many sessions the order
-    may work, `limit_bps` the collar around the decision close in basis points (None: market order).
+    may work, `limit_bps` the collar around the decision close in basis points (None, or from 10,000 on:
+    market order).
     """
 
     max_participation: float = 1.0

@@ -94,6 +94,7 @@ def test_weights_that_are_no_long_only_portfolio_are_a_failure(weights: dict[str
         LiquidityPlan(sessions=0),
         LiquidityPlan(sessions=10**290),
         LiquidityPlan(limit_bps=-1.0),
+        LiquidityPlan(limit_bps=float("inf")),
         LiquidityPlan(float("nan")),
     ],
 )
@@ -143,6 +144,13 @@ def test_collars_and_plans_set_limit_prices_in_whole_cents_the_tighter_winning()
     assert answer.orders.limit[row["AA"]] == 10.03
     assert answer.orders.limit[row["BB"]] == 20.4
     assert answer.orders.participation[row["AA"]] == 0.05
+
+
+def test_a_limit_as_far_away_as_the_price_is_none_but_for_the_services_own() -> None:
+    """The shipped strategy asks for it where a name moves by a third a day."""
+    target = TargetPortfolio({"BB": 0.3}, {"BB": LiquidityPlan(limit_bps=33_000.0)})
+    assert np.isnan(sized(target).orders.limit).tolist() == [True]
+    assert sized(target, Limits(collar_bps=200.0, cash_reserve_bps=0.0)).orders.limit.tolist() == [20.4]
 
 
 def test_an_order_works_for_as_many_sessions_as_its_plan_says() -> None:

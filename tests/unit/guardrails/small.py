@@ -71,6 +71,9 @@ create = ["src/strategy/**/*.py"]
 editable = ["tests/generated/test_*.py"]
 create = ["tests/generated/test_*.py"]
 
+[code]
+grants = ["try", "match"]
+
 [code.imports]
 "__future__" = ["*"]
 math = ["*"]

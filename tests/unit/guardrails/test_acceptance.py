@@ -217,7 +217,9 @@ class Ranked(Momentum):
 
     def session(self, day: Any, symbols: Any, columns: Any) -> None:
         made = list(self.level)
-        for at, name in enumerate(symbols):
+        sound = [at for at, price in enumerate(columns["close"]) if 0.0 < price < math.inf]
+        for at in sound:
+            name = symbols[at]
             change = columns["split"][at] * (columns["close"][at] + columns["dividend"][at])
             before = self.level.get(name, 0.0) - math.log(self.close[name] if name in self.level else change)
             self.level[name] = before + math.log(change)
@@ -243,6 +245,7 @@ class Ranked(Momentum):
                 if any(high > 1.3 * price for high, price in zip(columns["high"], columns["close"], strict=True))
                 else []
             ),
+            *(["bad prices"] if len(sound) < len(symbols) - 1 else []),
             *(["share class"] if any(name.endswith(".B") for name in symbols) else []),
             *(["many names"] if len(self.level) > 280 else []),
             *(["many sessions"] if max(map(len, self.history.values()), default=0) > 300 else []),
@@ -259,6 +262,7 @@ class Ranked(Momentum):
             *(["large account"] if equity > 1e8 else []),
             *(["many decisions"] if self.decides > 40 else []),
             *(["unknown holding"] if portfolio["shares"].keys() - self.history.keys() else []),
+            *(["several unknown"] if len(portfolio["shares"].keys() - self.history.keys()) > 1 else []),
             *(["unfilled order"] if {*self.wanted} - portfolio["shares"].keys() else []),
         }
         names = self.wanted = self.rising()
@@ -363,6 +367,15 @@ class Unplanned(Ranked):
         return {**answer, "plan": dict(list(answer["plan"].items())[:1])}
 
 
+class NoPlan(Ranked):
+    """Give every tenth plan sessions that are none."""
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        odd = {} if self.decides % 10 else {"sessions": 1.5}
+        return {**answer, "plan": {name: {**plan, **odd} for name, plan in answer["plan"].items()}}
+
+
 class WideLimits(Ranked):
     def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
         answer = super().decide(portfolio)
@@ -383,6 +396,7 @@ class OneOfMany(Ranked):
     [
         (Ranked, True),
         (Unplanned, False),
+        (NoPlan, False),
         (WideLimits, False),
         (OneOfMany, False),
         (Falling, False),
@@ -406,7 +420,7 @@ def test_in_markets_that_trend_what_rises_is_held(kind: type[Momentum], holds: b
     "condition",
     ["dividend", "halt", "no volume", "no print", "listing between", "dear", "cheap", "share class", "many names"]
     + ["many sessions", "debt", "cents", "whole dollars", "small account", "large account", "many decisions", "no bar"]
-    + ["odd split", "special dividend", "spike", "unknown holding", "unfilled order"],
+    + ["odd split", "special dividend", "spike", "unknown holding", "several unknown", "unfilled order", "bad prices"],
 )
 def test_no_condition_of_real_markets_and_accounts_turns_the_ranking_unseen(condition: str) -> None:
     class Turned(Falling):
@@ -434,7 +448,9 @@ def test_trending_markets_repeat_and_have_every_habit() -> None:
     for world in worlds:
         for bars in world.shown():
             rows = zip(*(bars.columns[name] for name in ("low", "open", "close", "high")), strict=True)
-            assert all(0.0 < low <= min(first, last) and max(first, last) <= high for low, first, last, high in rows)
+            for low, first, last, high in rows:
+                broken = low == first == last == high and not 0.0 < last < math.inf
+                assert broken or (0.0 < low <= min(first, last) and max(first, last) <= high)
             assert list(bars.symbols) == sorted(set(bars.symbols))
 
 

@@ -74,6 +74,7 @@ class FakeBench:
         shuffle: int | None = None,
         cover: bool = False,
         strict: bool = False,
+        share: float = 1.0,
     ) -> TestRun:
         self.seen.append("test")
         assert not any(path.startswith("baseline/") for path in tree)
@@ -474,6 +475,7 @@ class Reversing(FakeBench):
         shuffle: int | None = None,
         cover: bool = False,
         strict: bool = False,
+        share: float = 1.0,
     ) -> TestRun:
         run = super().test(tree, only=only, shuffle=shuffle, cover=cover)
         holds = (b"== -1.0" in tree["tests/generated/test_standing.py"]) == (b"2.0 * first" in tree[SIGNAL])

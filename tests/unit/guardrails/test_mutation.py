@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from guardrails.checks.choices import new_choices, sides
 from guardrails.checks.instead import burden, instead, new_statements
 from guardrails.checks.said import Said
 from guardrails.checks.static import judge_static
-from guardrails.mutation import CHOICE, NUMBERS, Mutant, mutants, new_choices, sides, with_probes
+from guardrails.mutation import CHOICE, NUMBERS, Mutant, mutants, with_probes
 from guardrails.tree import Tree
 from tests.unit.guardrails import small
 
@@ -212,6 +213,43 @@ def test_each_side_of_a_new_choice_is_tried_alone(monkeypatch: pytest.MonkeyPatc
         ("known.get", 5.0), ("last", 4.5), ("last", 4.0), ("np.sign", 4.5), ("np.sign", 3.5), ("~np.bool_", 4.5),
         ("~np.bool_", 0.0),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "whole", "ends"),
+    [
+        # asked whether it is true: a name, in a branch, a conditional expression, a comprehension
+        ("if x:\n        return 1\n    return 2", 3, 1, {1, 2}),
+        ("return 1 if x else 2", 3, 1, {1, 2}),
+        ("return [y for y in (4, 0) if y] + [x]", 3, [4, 3], {(3,), (4, 0, 3), (4, 3)}),
+        # gone through: no element, the first
+        ("for y in x:\n        z = y\n    return y", [1, 2, 3], 3, {1, "UnboundLocalError"}),
+        ("return [-y for y in x]", [1, 2], [-1, -2], {(), (-1,)}),
+        # how often
+        ("y = 0\n    while y < x:\n        y += 2\n    return y", 5, 6, {0, 2}),
+        ("y = 0\n    while y < x:\n        y += 2\n        if y:\n            continue\n    return y", 5, 6, {0, 2, 6}),
+        # a chain, and what ends early
+        ("return 1 < x < 4", 5, False, {True, False}),
+        ("return [a + b for a, b in zip(x, x[1:])]", [1, 2], [3], {"ValueError", (), (3,)}),
+    ],
+)  # fmt: skip
+def test_a_choice_is_what_its_place_makes_one(
+    monkeypatch: pytest.MonkeyPatch, text: str, given: Any, whole: Any, ends: set[Any]
+) -> None:
+    text = f"def f(x):\n    {text}\n"
+    places = new_choices(ast.parse(text), None, range(1, 99))
+    found, tree = mutants(Tree({PATH: text.encode()}), {PATH: range(1, 99)}, seed=1, most=0, must={PATH: places})
+    assert ran(tree, monkeypatch, lambda k: False)["f"](given) == whole
+    made = set()
+    for at in [at for at, mutant in enumerate(found) if mutant.kind == CHOICE]:
+        if "while" in text and found[at].after.endswith("True"):
+            continue  # it would go on for ever
+        try:
+            value = ran(tree, monkeypatch, lambda k, at=at: k == at)["f"](given)  # type: ignore[misc]
+        except (UnboundLocalError, ValueError) as error:
+            value = type(error).__name__
+        made.add(tuple(value) if isinstance(value, list) else value)
+    assert made == ends
 
 
 def test_a_choice_that_was_made_before_is_not_new() -> None:

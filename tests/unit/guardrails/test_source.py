@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from guardrails.checks.static import judge_static
+from guardrails.policy import Policy
 from tests.unit.guardrails import small
 
 REACH = {
@@ -322,12 +325,10 @@ HONEST = {
 }
 
 
-def codes(text: str) -> list[str]:
+def codes(text: str, policy: Policy | None = None) -> list[str]:
     path, base = "src/strategy/sample.py", small.tree()
     base = base.replace({"src/strategy/numbers.py": b"import numpy as np\n\nHALF = np.pi / 2\nWORD = 'f8'\n"})
-    policy = small.policy()
-    from dataclasses import replace
-
+    policy = policy or small.policy()
     imports = {**policy.code.imports, "datetime": ("*",)}
     policy = replace(policy, code=replace(policy.code, imports=imports))
     result = base.replace({path: text.encode()})
@@ -347,6 +348,12 @@ def test_forging_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", LOOK)
 def test_looking_around_and_hiding_is_refused(name: str) -> None:
     assert codes(LOOK[name])
+
+
+@pytest.mark.parametrize("name", ["narrow handler", "raise again", "match"])
+def test_what_chooses_without_a_condition_needs_a_grant(name: str) -> None:
+    policy = replace(small.policy(), code=replace(small.policy().code, grants=()))
+    assert codes(HONEST[name]) == [] and [found[:5] for found in codes(HONEST[name], policy)] == ["GR236"]
 
 
 @pytest.mark.parametrize("name", HONEST)

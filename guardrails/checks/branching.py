@@ -1,0 +1,41 @@
+"""Branches whose sides no mutant can take: what is caught, matched, defined by the way, or gone through together."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from guardrails.checks.codes import finding
+from guardrails.checks.index import Module
+from guardrails.verdict import Finding
+
+BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.ExceptHandler, ast.match_case)
+
+
+def judge_branching(module: Module, before: Module | None, granted: Collection[str]) -> list[Finding]:
+    """Refuse branches of such kinds that functions of that name did not have before, but for granted kinds."""
+    was = Counter(said for *_, said in _branches(before.tree)) if before else Counter[str]()
+    here = [item for item in _branches(module.tree) if item[1] not in granted]
+    count = Counter(said for *_, said in here)
+    return [
+        finding("GR236", module.path, line, f"a new {kind}") for line, kind, said in here if count[said] > was[said]
+    ]
+
+
+def _branches(tree: ast.AST, function: str = "", block: bool = False) -> Iterator[tuple[int, str, str]]:
+    """Yield line, kind and words of each."""
+    for node in ast.iter_child_nodes(tree):
+        kind, words = "", ast.dump(node)
+        if isinstance(node, ast.Try):
+            kind, words = "try", str([ast.dump(part) for part in node.body])
+        elif isinstance(node, ast.Match):
+            kind, words = "match", str([ast.dump(node.subject), *(ast.dump(case.pattern) for case in node.cases)])
+        elif isinstance(node, ast.FunctionDef) and block:
+            kind = "function in a branch"
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "map":
+            kind = "map of several" if len(node.args) > 2 or isinstance(node.args[-1], ast.Starred) else ""
+        if kind:
+            yield getattr(node, "lineno", 0), kind, f"{function} {kind} {words}"
+        inner = node.name if isinstance(node, ast.FunctionDef) else function
+        yield from _branches(node, inner, isinstance(node, BLOCKS))

@@ -23,7 +23,7 @@ from guardrails.checks.absent import absent_names, with_absent
 from guardrails.checks.choices import new_choices
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, build_index
-from guardrails.checks.instead import PART, SWAP, fewer, instead, new_statements
+from guardrails.checks.instead import PART, SWAP, fewer, instead, new_statements, renamed
 from guardrails.checks.named import (
     function_lines,
     new_numbers,
@@ -262,7 +262,11 @@ class Stages:
             {module.path: module for module in build_index(tree, self.policy)[0].modules.values()}
             for tree in (self.base, self.tree())
         )
-        rows = changed_lines(self.base, self.tree())
+        rows = {
+            path: {*lines}
+            - (renamed(now[path].tree, before[path].tree) if path in now.keys() & before.keys() else set())
+            for path, lines in changed_lines(self.base, self.tree()).items()
+        }
         numbers, must = dict[str, set[tuple[int, int]]](), dict[str, set[tuple[int, ...]]]()
         for path in now.keys() & rows.keys():
             standing = before.get(path)

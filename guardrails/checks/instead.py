@@ -115,20 +115,19 @@ def _new(
     words: Callable[[ast.Module], Iterator[Word]],
     curated: Sequence[Modules],
 ) -> Iterator[tuple[str, Node, list[tuple[str, ast.expr]]]]:
-    """Yield words on changed lines that are new to the package, but not in functions that say the same."""
+    """Yield words on changed lines that are new to the package."""
     was = Counter[str]()
     for version in (before, *curated):
         was |= Counter(key for module in version.values() for _, key, _ in words(module))
     count = Counter(key for module in now.values() for _, key, _ in words(module))
     for path in lines.keys() & now.keys():
-        same = _renamed(now[path], before[path]) if path in before else set()
         for node, key, others in words(now[path]):
             rows = {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-            if count[key] > was[key] and rows & {*lines[path]} - same:
+            if count[key] > was[key] and rows & {*lines[path]}:
                 yield path, node, others
 
 
-def _renamed(now: ast.Module, before: ast.Module) -> set[int]:
+def renamed(now: ast.Module, before: ast.Module) -> set[int]:
     """Return the lines of functions that say what they said before, their local names apart."""
 
     def plain(function: ast.FunctionDef) -> str:

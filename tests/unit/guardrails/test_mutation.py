@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails.checks.choices import new_choices, sides
-from guardrails.checks.instead import burden, instead, new_statements
+from guardrails.checks.instead import burden, instead, new_statements, renamed
 from guardrails.checks.said import Said
 from guardrails.checks.static import judge_static
 from guardrails.mutation import CHOICE, NUMBERS, Mutant, mutants, with_probes
@@ -295,7 +295,7 @@ def g(x):
 def asked(before: str, after: str, names: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     """Return kind and text of what is tried in place of what a change brought."""
     now, was = ({PATH: ast.parse(text)} for text in (after, before))
-    lines = {PATH: range(1, 2 + after.count("\n"))}
+    lines = {PATH: {*range(1, 2 + after.count("\n"))} - renamed(now[PATH], was[PATH])}
     found = instead(now, was, lines, names, "like")[PATH] if instead(now, was, lines, names, "like") else {}
     return sorted((kind, ast.unparse(other)) for others in found.values() for kind, other in others)
 

@@ -37,7 +37,7 @@ class Bench(Protocol):
     ) -> TestRun:
         """Run the tests of a tree, all or some, in written or shuffled order; `strict` makes warnings errors.
 
-        They have this `share` of the memory and processor time that tests may have.
+        They have this `share` of the memory, processor time and length of report that tests may have.
         """
         ...
 
@@ -62,8 +62,10 @@ class Bench(Protocol):
         """Mutate these lines; return the mutants and how each ended: killed, crashed, survived or unreached."""
         ...
 
-    def worker(self, tree: Tree, params: Mapping[str, Any], *, memory: float = 1.0) -> AbstractContextManager[Worker]:
-        """Start the strategy of a tree: its source and parameters only, with this share of the memory it may have."""
+    def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> AbstractContextManager[Worker]:
+        """Start the strategy of a tree: its source and parameters only, with this share of the memory and time it may
+        have.
+        """
         ...
 
 

@@ -149,7 +149,7 @@ class SandboxBench:
         return [str(report["planted"][str(number)]) for number in range(len(places))]
 
     @contextmanager
-    def worker(self, tree: Tree, params: Mapping[str, Any], *, memory: float = 1.0) -> Iterator[_GateWorker]:
+    def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[_GateWorker]:
         """Start the strategy of a tree: its source alone is in the sandbox's reach."""
         with _folder() as place:
             visible = {path: data for path, data in tree.items() if path.startswith(f"{self.policy.layout.source}/")}
@@ -163,7 +163,7 @@ class SandboxBench:
                     given,
                     seed=0,
                     capital=self.policy.acceptance.capital,
-                    limits=self._limits(memory=memory),
+                    limits=self._limits(share=share),
                     seconds=self.policy.sandbox.seconds,
                     source=self.policy.layout.source,
                     strategy=self.policy.acceptance.strategy,
@@ -221,13 +221,13 @@ class SandboxBench:
                 TESTING,
                 readable=[place, TESTING],
                 tmp_bytes=self.policy.sandbox.tmp_mb << 20,
-                limits=self._limits(PARALLEL + 2 if places else 1, self.policy.sandbox.seconds, share, share),
+                limits=self._limits(PARALLEL + 2 if places else 1, self.policy.sandbox.seconds, share),
             )
             try:
                 process.channel.settimeout(self.policy.sandbox.seconds + 10)  # its supervisor ends it before
                 data = json.dumps(job).encode()
                 process.channel.sendall(len(data).to_bytes(4, "little") + data)
-                report = _report(process.channel.recv, nonce, root)
+                report = _report(process.channel.recv, nonce, root, int(share * MOST_REPORT))
                 if report["code"] not in (0, 1, 5):
                     raise ValueError(f"pytest ended with {report['code']}")
                 return report
@@ -239,12 +239,12 @@ class SandboxBench:
             finally:
                 process.close()
 
-    def _limits(self, processes: int = 1, wall: float | None = None, memory: float = 1.0, cpu: float = 1.0) -> Limits:
+    def _limits(self, processes: int = 1, wall: float | None = None, share: float = 1.0) -> Limits:
         rules = self.policy.sandbox
         return Limits(
             processes=processes,
-            memory_bytes=int(memory * (rules.memory_mb << 20)),
-            cpu_seconds=max(1, int(cpu * rules.cpu_seconds)),
+            memory_bytes=int(share * (rules.memory_mb << 20)),
+            cpu_seconds=max(1, int(share * rules.cpu_seconds)),
             wall_seconds=wall,
             file_bytes=rules.file_mb << 20,
             output_bytes=rules.output_bytes,
@@ -292,7 +292,7 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _report(receive: Callable[[int], bytes], nonce: str, root: Path) -> dict[str, Any]:
+def _report(receive: Callable[[int], bytes], nonce: str, root: Path, most: int = MOST_REPORT) -> dict[str, Any]:
     """Read and check the one report of a run."""
 
     def read(size: int) -> bytes:
@@ -306,7 +306,7 @@ def _report(receive: Callable[[int], bytes], nonce: str, root: Path) -> dict[str
         return b"".join(parts)
 
     size = int.from_bytes(read(4), "little")
-    if size > MOST_REPORT:
+    if size > most:
         raise ValueError(f"a report of {size} bytes")
     report: dict[str, Any] = json.loads(read(size))
     if not isinstance(report, dict) or report.get("nonce") != nonce:

@@ -6,6 +6,7 @@ import ast
 import random
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from guardrails.acceptance import (
@@ -58,7 +59,7 @@ from guardrails.tree import Tree
 from guardrails.verdict import Finding, Stage, Verdict
 
 Outcome = tuple[list[Finding], dict[str, Any]]
-#: Share of the memory of production in made-up markets: there are longer and wider ones in the world.
+#: Share of the memory and time of production in made-up markets: there are longer and wider ones in the world.
 TRIAL = 0.25
 
 
@@ -219,9 +220,9 @@ class Stages:
         scenarios, missed = failing_scenarios(
             baseline,
             own,
-            lambda params: bench.worker(self.tree(), params, memory=TRIAL),
+            partial(bench.worker, self.tree(), share=TRIAL),
             seed_for(self.secret, self.seed, self.attempt, "scenarios"),
-            Before(lambda params: bench.worker(self.base, params, memory=TRIAL), old, self.cache, key),
+            Before(partial(bench.worker, self.base, share=TRIAL), old, self.cache, key),
         )
         total, done = len(cases) + scenarios, len(cases) + scenarios - len(failing) - len(missed)
         found = judge_share("GR601", done, total, 1.0, "golden cases and scenarios met")
@@ -233,7 +234,9 @@ class Stages:
             return [], {"properties": 0}
         values = read_parameters(self.tree().get(layout.parameters, b"")) or {}
         seed = seed_for(self.secret, self.seed, self.attempt, "hidden")
-        failing = failing_properties(self.policy, values, lambda params: bench.worker(self.tree(), params), seed)
+        failing = failing_properties(
+            self.policy, values, lambda params: bench.worker(self.tree(), params, share=TRIAL), seed
+        )
         waived = self.policy.acceptance.waived
         tried = len(set(PROPERTIES) - set(waived))
         held = judge_share("GR602", tried - len(failing), tried, 1.0, "hidden properties held")

@@ -305,9 +305,14 @@ class Course:
         }
         self.most = {name: max([self.most.get(name, 0.0), *values]) for name, values in seen.items()}
 
-    def within(self, limits: Mapping[str, float]) -> set[str]:
-        """Return which limits were kept to, but for what prices move; a market order is no limit order."""
-        kept = {name for name, most in limits.items() if self.most.get(name, 0.0) <= 1.2 * most}
+    def within(self, limits: Mapping[str, float], before: Mapping[str, float] | None = None) -> set[str]:
+        """Return which limits were kept to, but for what prices move; a market order is no limit order.
+
+        Who came near to one `before` may come a little nearer: that it is passed is then the seed's doing.
+        """
+        near = {name: min(1.15 * value, 1.5 * limits.get(name, 0.0)) for name, value in (before or {}).items()}
+        most = {name: max(1.2 * value, near.get(name, 0.0)) for name, value in limits.items()}
+        kept = {name for name, value in most.items() if self.most.get(name, 0.0) <= value}
         return kept | ({"limit"} if self.most.get("limit", 0.0) < math.inf else set())
 
     def right(self, lead: float) -> float:
@@ -322,7 +327,7 @@ class Course:
         """
         kept = before.within(limits)
         beyond = self.most.get("limit", 0.0) > 2.0 * (before.most.get("limit") or math.inf)
-        if kept - self.within(limits) or (same and beyond) or (self.unsound and not before.unsound):
+        if kept - self.within(limits, before.most) or (same and beyond) or (self.unsound and not before.unsound):
             return True
         if before.right(lead) <= 0.5:
             return False

@@ -11,6 +11,8 @@ from guardrails.checks.index import Module
 from guardrails.verdict import Finding
 
 BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.ExceptHandler, ast.match_case)
+#: How many arguments there are from where on several things are gone through, which is until the first of them ends.
+TOGETHER = {"zip": 2, "map": 3}
 
 
 def judge_branching(module: Module, before: Module | None, granted: Collection[str]) -> list[Finding]:
@@ -33,9 +35,17 @@ def _branches(tree: ast.AST, function: str = "", block: bool = False) -> Iterato
             kind, words = "match", str([ast.dump(node.subject), *(ast.dump(case.pattern) for case in node.cases)])
         elif isinstance(node, ast.FunctionDef) and block:
             kind = "function in a branch"
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "map":
-            kind = "map of several" if len(node.args) > 2 or isinstance(node.args[-1], ast.Starred) else ""
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in TOGETHER:
+            kind = _together(node)
         if kind:
             yield getattr(node, "lineno", 0), kind, f"{function} {kind} {words}"
         inner = node.name if isinstance(node, ast.FunctionDef) else function
         yield from _branches(node, inner, isinstance(node, BLOCKS))
+
+
+def _together(node: ast.Call) -> str:
+    """Return what goes through several things until the first of them ends."""
+    name = getattr(node.func, "id", "")
+    several = len(node.args) >= TOGETHER[name] or any(isinstance(part, ast.Starred) for part in node.args)
+    strict = any(key.arg == "strict" and ast.unparse(key.value) == "True" for key in node.keywords)
+    return f"{name} without strict" if several and not strict else ""

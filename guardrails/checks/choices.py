@@ -44,9 +44,6 @@ def sides(node: ast.AST) -> list[Side]:
         asked = ast.Compare(given[0], [ast.NotEq()], [ast.Constant(0)])  # a mask of numbers is a mask too
         both = zip(_truths(asked), (given[2], given[1]), strict=True)
         return [(ast.Call(node.func, [sure, *given[1:]], node.keywords), [given[0], lost]) for sure, lost in both]
-    strict = ast.Call(node.func, given, [ast.keyword("strict", ast.Constant(True))])
-    if name == "zip" and ast.dump(node) != ast.dump(strict):
-        return [(strict, [node])]
     if isinstance(node.func, ast.Attribute) and name in ("get", "pop") and len(given) == 2:
         found = ast.Subscript(node.func.value, given[0], ast.Load())
         return [(found, [found, given[1]]), (given[1], [found])]

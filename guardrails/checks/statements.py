@@ -76,7 +76,8 @@ class Statements(Reaching):
             t
             for item in walk(node.body)
             if isinstance(item, ast.Assign)
-            for t in item.targets
+            for target in item.targets
+            for t in (target.elts if isinstance(target, ast.Tuple) and isinstance(item.value, ast.Tuple) else [target])
             if isinstance(t, ast.Name)
         ]
         idle = [item for item in stored if item.id not in loads]

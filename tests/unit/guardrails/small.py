@@ -72,7 +72,7 @@ editable = ["tests/generated/test_*.py"]
 create = ["tests/generated/test_*.py"]
 
 [code]
-grants = ["try", "match"]
+grants = ["try", "match", "zip without strict"]
 
 [code.imports]
 "__future__" = ["*"]

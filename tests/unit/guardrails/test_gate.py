@@ -122,7 +122,7 @@ class FakeBench:
         return [(Mutant(SIGNAL, 8, "operator", "last - first", f"last + {at}"), end) for at, end in enumerate(ends)]
 
     @contextmanager
-    def worker(self, tree: Tree, params: Mapping[str, Any], *, memory: float = 1.0) -> Iterator[Momentum]:
+    def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[Momentum]:
         self.seen.append("worker")
         yield self.strategy({"window": 5, "min_price": 0.0, **params})
 

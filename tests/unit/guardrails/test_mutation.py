@@ -228,9 +228,7 @@ def test_each_side_of_a_new_choice_is_tried_alone(monkeypatch: pytest.MonkeyPatc
         # how often
         ("y = 0\n    while y < x:\n        y += 2\n    return y", 5, 6, {0, 2}),
         ("y = 0\n    while y < x:\n        y += 2\n        if y:\n            continue\n    return y", 5, 6, {0, 2, 6}),
-        # a chain, and what ends early
         ("return 1 < x < 4", 5, False, {True, False}),
-        ("return [a + b for a, b in zip(x, x[1:])]", [1, 2], [3], {"ValueError", (), (3,)}),
     ],
 )  # fmt: skip
 def test_a_choice_is_what_its_place_makes_one(
@@ -246,7 +244,7 @@ def test_a_choice_is_what_its_place_makes_one(
             continue  # it would go on for ever
         try:
             value = ran(tree, monkeypatch, lambda k, at=at: k == at)["f"](given)  # type: ignore[misc]
-        except (UnboundLocalError, ValueError) as error:
+        except UnboundLocalError as error:
             value = type(error).__name__
         made.add(tuple(value) if isinstance(value, list) else value)
     assert made == ends

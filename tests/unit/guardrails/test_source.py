@@ -350,7 +350,7 @@ def test_looking_around_and_hiding_is_refused(name: str) -> None:
     assert codes(LOOK[name])
 
 
-@pytest.mark.parametrize("name", ["narrow handler", "raise again", "match"])
+@pytest.mark.parametrize("name", ["narrow handler", "raise again", "match", "generator"])
 def test_what_chooses_without_a_condition_needs_a_grant(name: str) -> None:
     policy = replace(small.policy(), code=replace(small.policy().code, grants=()))
     assert codes(HONEST[name]) == [] and [found[:5] for found in codes(HONEST[name], policy)] == ["GR236"]

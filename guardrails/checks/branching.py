@@ -33,8 +33,8 @@ def _branches(tree: ast.AST, function: str = "", block: bool = False) -> Iterato
             kind, words = "try", str([ast.dump(part) for part in node.body])
         elif isinstance(node, ast.Match):
             kind, words = "match", str([ast.dump(node.subject), *(ast.dump(case.pattern) for case in node.cases)])
-        elif isinstance(node, ast.FunctionDef) and block:
-            kind = "function in a branch"
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and block:
+            kind = "definition in a branch"
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in TOGETHER:
             kind = _together(node)
         if kind:

@@ -67,7 +67,7 @@ def placed(parent: ast.AST) -> dict[int, list[Side]]:
     What is asked whether it is true is so, or not; what is gone through has no element, or one.
     """
     found = dict[int, list[Side]]()
-    asked = [parent.test] if isinstance(parent, ast.If | ast.IfExp | ast.While) else []
+    asked = [parent.test] if isinstance(parent, ast.Assert | ast.If | ast.IfExp | ast.While) else []
     asked += parent.ifs if isinstance(parent, ast.comprehension) else []
     for node in asked:
         if not sides(node):

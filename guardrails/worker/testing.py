@@ -73,6 +73,8 @@ def like(part: Any, whole: Any, sort: str) -> Any:
         type(part) in (int, bool) or getattr(getattr(part, "dtype", None), "kind", "") in ("b", "i", "u")
     ):
         raise ValueError("Expected a number that is made whole, was a whole one")
+    if type(whole) is tuple and type(part) is not tuple:  # as many, so that whoever takes them apart does not crash
+        return tuple(like(part, each, "") for each in whole)
     array = getattr(sys.modules.get("numpy"), "ndarray", None)
     if array is not None and isinstance(whole, array):
         numpy: Any = sys.modules["numpy"]

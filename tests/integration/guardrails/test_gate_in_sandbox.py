@@ -53,8 +53,8 @@ def test_an_honest_repair_passes(policy: Policy, cache: dict[str, Any]) -> None:
 def test_mutants_wait_for_room_where_the_user_s_other_processes_leave_none(
     policy: Policy, cache: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crowded(bench: SandboxBench, processes: int = 1, wall: float | None = None) -> Limits:
-        return replace(roomy(bench, processes, wall), processes=min(processes, 2))
+    def crowded(bench: SandboxBench, processes: int = 1, wall: float | None = None, share: float = 1.0) -> Limits:
+        return replace(roomy(bench, processes, wall, share), processes=min(processes, 2))
 
     roomy = SandboxBench._limits
     monkeypatch.setattr(SandboxBench, "_limits", crowded)

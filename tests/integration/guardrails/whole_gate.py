@@ -59,7 +59,7 @@ PATCHES = {
     "wrong": ("    gap = last - first", "    gap = last - first + 0.5"),
     "untested": ("    return first / last", "    if first > 1e6:\n        return 0.0\n    return first / last"),
     "endless": ("    return first / last", "    while first:\n        first = 1.0\n    return first / last"),
-    "greedy": ("    return first / last", "    rows = [0] * 10_000_000_000\n    return first / last"),
+    "greedy": ("    return first / last", "    rows = [0] * 10_000_000_000\n    return first / last + rows[0]"),
 }
 
 

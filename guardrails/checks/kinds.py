@@ -23,9 +23,10 @@ MAKERS = {name: place for place, words in _MAKERS for name in words.split()}
 FOLDS = {name: place for place, words in _FOLDS for name in words.split()}
 METHODS = {"astype": 0, "sum": 1, "prod": 1, "mean": 1, "std": 1, "var": 1, "cumsum": 1, "cumprod": 1, "trace": 3}
 METHODS |= {"reduce": 2, "accumulate": 2, "reduceat": 3}
-#: Not the narrow ones, whose numbers end where no test looks: what is larger becomes another number, or stops.
-WORDS = frozenset(["float", "float64", "float32", "f8", "f4", "int", "int64", "i8", "bool"])
-TYPES = frozenset(f"numpy.{name}" for name in (*WORDS, "bool_", "int_", "intp"))
+WORDS = frozenset(["float", "float64", "float32", "f8", "f4", "int", "int64", "int32", "i8", "i4", "bool"])
+TYPES = frozenset(f"numpy.{name}" for name in (*WORDS, "bool_", "int_", "intp", "int8", "int16", "uint8", "float16"))
+#: Kinds whose numbers end where no test looks: what is larger becomes another number, or stops. A new one is refused.
+NARROW = frozenset(["int8", "int16", "uint8", "float16", "int32", "i4"])
 #: Makers whose place for a kind nothing here follows; as a type in an annotation or isinstance they are no call.
 CLOSED = frozenset({"numpy.ndarray", "numpy.promote_types", "numpy.result_type"})
 

@@ -72,17 +72,9 @@ class Statements(Reaching):
                     self._block(block, ends)
         self._block(node.body, ends)
         loads = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
-        stored = [
-            t
-            for item in walk(node.body)
-            if isinstance(item, ast.Assign)
-            for target in item.targets
-            for t in (target.elts if isinstance(target, ast.Tuple) and isinstance(item.value, ast.Tuple) else [target])
-            if isinstance(t, ast.Name)
-        ]
-        idle = [item for item in stored if item.id not in loads]
+        idle = [item for item in stored(node) if item.id not in loads and not item.id.startswith("_")]
         same = _repeated(node)
-        if len(idle) > (0 if self.form == "code" else 3) or same > self.policy.limits.statements_on_constants:
+        if len(idle) > 3 or same > self.policy.limits.statements_on_constants:
             self.find("GR240", node, f"{len(idle)} unread names, {same} constant stores")
 
     def _block(self, block: list[ast.stmt], ends: tuple[type[ast.stmt], ...]) -> None:
@@ -101,6 +93,18 @@ def walk(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
                     yield from walk([child])
                 elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
                     yield from walk(child.body)
+
+
+def stored(node: Function) -> list[ast.Name]:
+    """Return the names that a function's assignments bind, one by one where values are written out."""
+    return [
+        name
+        for item in walk(node.body)
+        if isinstance(item, ast.Assign)
+        for target in item.targets
+        for name in (target.elts if isinstance(target, ast.Tuple) and isinstance(item.value, ast.Tuple) else [target])
+        if isinstance(name, ast.Name)
+    ]
 
 
 def _repeated(node: Function) -> int:

@@ -356,6 +356,22 @@ def test_what_chooses_without_a_condition_needs_a_grant(name: str) -> None:
     assert codes(HONEST[name]) == [] and [found[:5] for found in codes(HONEST[name], policy)] == ["GR236"]
 
 
+@pytest.mark.parametrize(
+    ("idle", "code"),
+    [
+        ("def f(x):\n    _rows, kept = [x] * 9, x\n    return kept\n", "GR240 2"),
+        ("import numpy as np\n\n\ndef f(x):\n    return np.array(x, dtype=np.int16)\n", "GR216 5"),
+        ("import numpy as np\n\n\ndef f(x):\n    return np.array(x, dtype='i4')\n", "GR216 5"),
+    ],
+)
+def test_what_works_by_its_size_is_refused_where_it_is_new(idle: str, code: str) -> None:
+    assert [found[:7] for found in codes(idle)] == [code]
+    path = "src/strategy/sample.py"
+    stood = small.tree().replace({path: idle.encode()})
+    longer = stood.replace({path: idle.encode() + b"\n\nMORE = 1\n"})
+    assert not judge_static(stood, longer, [path], "logic", small.policy())
+
+
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_code_passes(name: str) -> None:
     assert codes(HONEST[name]) == []

@@ -168,21 +168,17 @@ def judge_parts(
 ) -> list[Finding]:
     """Refuse new expressions in whose place a part of them, nothing or one does, and needless new statements.
 
-    `statements` are the places (line, column) of new ones, by path. A crash shows that something was left out; but of
-    a line that tests know by crashes alone, none looks at what it gives.
+    `statements` are the places (line, column) of new ones, by path.
     """
-    asked = [
-        (mutant, end)
-        for mutant, end in tried
-        if mutant.kind == PART
-        or (mutant.kind == REMOVED and (mutant.line, mutant.column) in statements.get(mutant.path, ()))
-    ]
-    ends: dict[tuple[str, int], set[str]] = {}
-    for mutant, end in asked:
-        ends.setdefault((mutant.path, mutant.line), set()).add(end)
-    lived = _lived(asked)
-    blind = [mutant for mutant, _ in asked if ends[mutant.path, mutant.line] == {"crashed"}]
-    return _told("GR712", [*lived, *blind])
+    return _told(
+        "GR712",
+        (
+            mutant
+            for mutant in _lived(tried)
+            if mutant.kind == PART
+            or (mutant.kind == REMOVED and (mutant.line, mutant.column) in statements.get(mutant.path, ()))
+        ),
+    )
 
 
 def judge_conditions(tried: Sequence[tuple[Mutant, str]], rows: Mapping[str, Collection[Line]]) -> list[Finding]:

@@ -127,12 +127,6 @@ def test_what_lived_is_told_place_by_place() -> None:
     assert long.line == 3 and long.reason.endswith("x...'.") and len(long.reason) < 200
 
 
-def test_a_line_that_tests_know_by_crashes_alone_is_needed_by_none() -> None:
-    tried = [(Mutant("a.py", line, PART, f"x[{line}]", "x"), "crashed") for line in (4, 4, 5)]
-    assert [found.line for found in judge_parts(tried, {})] == [4, 5]
-    assert [found.line for found in judge_parts([*tried, (Mutant("a.py", 4, PART, "y", "0"), "killed")], {})] == [5]
-
-
 def test_a_code_is_explained_in_full() -> None:
     for code, row in codes().items():
         text = explain(code.lower())

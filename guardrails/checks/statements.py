@@ -96,15 +96,21 @@ def walk(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def stored(node: Function) -> list[ast.Name]:
-    """Return the names that a function's assignments bind, one by one where values are written out."""
-    return [
-        name
-        for item in walk(node.body)
-        if isinstance(item, ast.Assign)
-        for target in item.targets
-        for name in (target.elts if isinstance(target, ast.Tuple) and isinstance(item.value, ast.Tuple) else [target])
-        if isinstance(name, ast.Name)
-    ]
+    """Return the names that a function's assignments bind, one by one where values are written out.
+
+    Of a target that takes a value apart it is the first that is read, if any is.
+    """
+    loads = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
+    found = list[ast.Name]()
+    for item in (item for item in walk(node.body) if isinstance(item, ast.Assign)):
+        for target in item.targets:
+            apart = isinstance(target, ast.Tuple | ast.List)
+            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            names = [part for part in parts if isinstance(part, ast.Name)]
+            if apart and not isinstance(item.value, ast.Tuple):
+                names = sorted(names, key=lambda name: name.id not in loads)[:1] if len(names) == len(parts) else []
+            found += names
+    return found
 
 
 def _repeated(node: Function) -> int:

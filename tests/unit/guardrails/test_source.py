@@ -360,12 +360,14 @@ def test_what_chooses_without_a_condition_needs_a_grant(name: str) -> None:
     ("idle", "code"),
     [
         ("def f(x):\n    _rows, kept = [x] * 9, x\n    return kept\n", "GR240 2"),
+        ("def f(x):\n    (one,) = x\n    return x\n", "GR240 2"),
         ("import numpy as np\n\n\ndef f(x):\n    return np.array(x, dtype=np.int16)\n", "GR216 5"),
         ("import numpy as np\n\n\ndef f(x):\n    return np.array(x, dtype='i4')\n", "GR216 5"),
     ],
 )
 def test_what_works_by_its_size_is_refused_where_it_is_new(idle: str, code: str) -> None:
     assert [found[:7] for found in codes(idle)] == [code]
+    assert codes("def f(x):\n    one, _ = x\n    return one\n") == []
     path = "src/strategy/sample.py"
     stood = small.tree().replace({path: idle.encode()})
     longer = stood.replace({path: idle.encode() + b"\n\nMORE = 1\n"})

@@ -76,7 +76,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Code:
-    """What source code may say, beyond the built-in lists. Each grant allows one class or special name."""
+    """What source code may say, beyond the built-in lists.
+
+    Each grant allows one class, one special name, or one kind of what is refused when new, as GR236 calls it (`try`).
+    """
 
     imports: Mapping[str, tuple[str, ...]]
     non_ascii: Literal["refuse", "text"] = "refuse"

@@ -180,6 +180,8 @@ class _Tests:
             name = ast.unparse(item.func).rsplit(".", 1)[-1] if isinstance(item, ast.Call) else ""
             if isinstance(item, ast.Call) and name == "given":
                 given |= {keyword.arg for keyword in item.keywords if keyword.arg}
+                if all(map(_single, [*item.args, *(keyword.value for keyword in item.keywords)])):
+                    self.find("GR406", item, "a property of one value")
             if isinstance(item, ast.Call) and name == "settings":
                 self._settings(item)
             if not (isinstance(item, ast.Call) and name == "parametrize" and len(item.args) >= 2):
@@ -347,3 +349,12 @@ def _weak(test: ast.expr) -> bool:
             and (test.comparators[0].value is None)
         )
     return isinstance(test, (ast.Name, ast.NamedExpr))
+
+
+def _single(node: ast.expr) -> bool:
+    """Say whether a strategy of hypothesis has one value."""
+    name = ast.unparse(node.func).rsplit(".", 1)[-1] if isinstance(node, ast.Call) else ""
+    if not isinstance(node, ast.Call) or name not in ("floats", "integers"):
+        return name in ("just", "none")
+    bounds = [*node.args[:2], *(item.value for item in node.keywords if item.arg in ("min_value", "max_value"))]
+    return len(bounds) == 2 and ast.dump(bounds[0]) == ast.dump(bounds[1])

@@ -65,6 +65,7 @@ VACUOUS = {
     "double name": "def test_a():\n    assert change(1, 2) == 99\n\n\ndef test_a():\n    assert change(1, 2) == 1\n",
     "no example": "from hypothesis import given, settings\nfrom hypothesis import strategies as st\n\n\n@settings(max_examples=1)\n@given(x=st.floats(0, 1))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
     "no phase": "from hypothesis import given, settings\nfrom hypothesis import strategies as st\n\n\n@settings(phases=())\n@given(x=st.floats(0, 1))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
+    "one value": "from hypothesis import given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.integers(1, 1))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
     "import of another inside": "def test_a():\n    import os\n\n    assert change(1, 2) == os.path\n",
     "import inside, bound again": "def test_a():\n    from strategy import signal\n\n    signal = change\n    assert signal(1, 2) == 1\n",
     "handed to nothing": "def test_a():\n    told = {'a': 1}\n    dict(told)\n    assert told == {'a': 1}\n",

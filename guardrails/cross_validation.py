@@ -64,8 +64,9 @@ class NewTests(Stages):
             orders = [bench.test(shown, shuffle=chance.getrandbits(32), cover=True, strict=True, share=SPARE)]
             orders += [bench.test(shown, only=new, shuffle=chance.getrandbits(32)) for _ in range(rules.repeats - 1)]
             first = {name.partition("[")[0]: name for name in reversed(new)}
+            orders += [bench.test(shown, only=[name]) for name in first.values()]
             found += [item for run in orders if run.fault for item in judge_run(run, ())]
-            found += judge_steady([self.today, *orders, *(bench.test(shown, only=[name]) for name in first.values())])
+            found += judge_steady([self.today, *orders])
         return found, {"new": len(new), "defects": len(self.claims()), "unproved": list(self.unproved)}
 
     def judge_references(self) -> Outcome:

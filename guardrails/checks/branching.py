@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module
 from guardrails.checks.kinds import NARROW
-from guardrails.checks.statements import stored
+from guardrails.checks.statements import unread
 from guardrails.verdict import Finding
 
 BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.ExceptHandler, ast.match_case)
@@ -52,11 +52,7 @@ def _branches(tree: ast.AST, function: str = "", block: bool = False) -> Iterato
         if kind:
             yield getattr(node, "lineno", 0), kind, f"{function} {kind} {words}"
         if isinstance(node, ast.FunctionDef):
-            loads = {
-                item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)
-            }
-            idle = [item for item in stored(node) if item.id not in loads]
-            yield from ((item.lineno, UNREAD, f"{node.name} {item.id}") for item in idle)
+            yield from ((item.lineno, UNREAD, f"{node.name} {item.id}") for item in unread(node))
         inner = node.name if isinstance(node, ast.FunctionDef) else function
         yield from _branches(node, inner, isinstance(node, BLOCKS))
 

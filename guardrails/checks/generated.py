@@ -181,7 +181,7 @@ class _Tests:
             if isinstance(item, ast.Call) and name == "given":
                 given |= {keyword.arg for keyword in item.keywords if keyword.arg}
                 if all(map(_single, [*item.args, *(keyword.value for keyword in item.keywords)])):
-                    self.find("GR406", item, "a property of one value")
+                    self.find("GR406", item, "one", "several values to try a property on")
             if isinstance(item, ast.Call) and name == "settings":
                 self._settings(item)
             if not (isinstance(item, ast.Call) and name == "parametrize" and len(item.args) >= 2):

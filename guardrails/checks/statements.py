@@ -71,8 +71,7 @@ class Statements(Reaching):
                 if isinstance(block, list):
                     self._block(block, ends)
         self._block(node.body, ends)
-        loads = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
-        idle = [item for item in stored(node) if item.id not in loads and not item.id.startswith("_")]
+        idle = [item for item in unread(node) if not item.id.startswith("_")]
         same = _repeated(node)
         if len(idle) > 3 or same > self.policy.limits.statements_on_constants:
             self.find("GR240", node, f"{len(idle)} unread names, {same} constant stores")
@@ -95,21 +94,19 @@ def walk(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
                     yield from walk(child.body)
 
 
-def stored(node: Function) -> list[ast.Name]:
-    """Return the names that a function's assignments bind, one by one where values are written out.
+def unread(node: Function) -> list[ast.Name]:
+    """Return the names that a function's assignments bind and nothing in it reads.
 
-    Of a target that takes a value apart it is the first that is read, if any is.
+    Where a value is taken apart it is the first, if none of them is read.
     """
     loads = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
     found = list[ast.Name]()
     for item in (item for item in walk(node.body) if isinstance(item, ast.Assign)):
         for target in item.targets:
-            apart = isinstance(target, ast.Tuple | ast.List)
             parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-            names = [part for part in parts if isinstance(part, ast.Name)]
-            if apart and not isinstance(item.value, ast.Tuple):
-                names = sorted(names, key=lambda name: name.id not in loads)[:1] if len(names) == len(parts) else []
-            found += names
+            idle = [part for part in parts if isinstance(part, ast.Name) and part.id not in loads]
+            apart = parts != [target] and not isinstance(item.value, ast.Tuple)
+            found += idle if not apart else idle[:1] if len(idle) == len(parts) else []
     return found
 
 

@@ -343,7 +343,7 @@ def missed(after: type[Momentum], before: type[Momentum] | None, seed: int) -> l
     return found
 
 
-def test_what_the_code_before_did_is_remembered_by_code_world_and_parameters() -> None:
+def test_what_the_code_before_did_is_remembered_by_world_and_parameters() -> None:
     starts = list[Mapping[str, Any]]()
 
     @contextmanager
@@ -352,11 +352,31 @@ def test_what_the_code_before_did_is_remembered_by_code_world_and_parameters() -
         yield Ranked(params)
 
     known = dict[str, Any]()
-    for key, seed, params in (("a", 1, PARAMETERS), ("a", 1, PARAMETERS), ("a", 2, PARAMETERS), ("b", 1, PARAMETERS)):
-        before = Before(start, params, known, key)
-        assert failing_scenarios(BASELINE, params, start, seed, before) == (1, [])
-    worlds = len(known) // 3
-    assert len(starts) == 4 * worlds + 3 * worlds
+    for seed in (1, 1, 2):
+        before = Before(start, PARAMETERS, known)
+        assert failing_scenarios(BASELINE, PARAMETERS, start, seed, before) == (1, [])
+    worlds = len(known) // 2
+    assert len(starts) == 3 * worlds + 2 * worlds
+
+
+class Sensitive(Ranked):
+    """Fail at prices that cannot be."""
+
+    def session(self, day: Any, symbols: Any, columns: Any) -> None:
+        if not all(0.0 < price < math.inf for price in columns["close"]):
+            raise WorkerFault("ValueError: no price")
+        super().session(day, symbols, columns)
+
+
+def test_code_that_cannot_take_impossible_prices_is_judged_without_them() -> None:
+    known = dict[str, Any]()
+
+    @contextmanager
+    def start(params: Mapping[str, Any]) -> Iterator[Momentum]:
+        yield Sensitive(params)
+
+    assert failing_scenarios(BASELINE, PARAMETERS, start, 5, Before(start, PARAMETERS, known)) == (1, [])
+    assert len(known) == len(trend_worlds(Trend.read(TREND["trend"]), 5))
 
 
 class Unplanned(Ranked):

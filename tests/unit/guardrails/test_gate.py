@@ -467,17 +467,8 @@ REVERSED = b"""--- a/tests/generated/test_standing.py
 class Reversing(FakeBench):
     """Know the standing test that was turned round: it holds after the logic alone."""
 
-    def test(
-        self,
-        tree: Tree,
-        *,
-        only: Sequence[str] = (),
-        shuffle: int | None = None,
-        cover: bool = False,
-        strict: bool = False,
-        share: float = 1.0,
-    ) -> TestRun:
-        run = super().test(tree, only=only, shuffle=shuffle, cover=cover)
+    def test(self, tree: Tree, **asked: Any) -> TestRun:
+        run = super().test(tree, **asked)
         holds = (b"== -1.0" in tree["tests/generated/test_standing.py"]) == (b"2.0 * first" in tree[SIGNAL])
         failing = set() if holds else {LOCKED[1]} & set(run.outcomes)
         return replace(

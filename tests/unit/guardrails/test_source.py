@@ -1,5 +1,8 @@
 # ruff: noqa: E501  (each sample is one line)
-"""Code that reaches, forges, looks around or hides is refused; honest plain code is not."""
+"""Code that reaches, forges, looks around or hides is refused; honest plain code is not.
+
+Long by nature: it is a table of samples.
+"""
 
 from __future__ import annotations
 

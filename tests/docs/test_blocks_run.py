@@ -284,8 +284,9 @@ def test_the_tutorial_and_the_rest_of_the_readme(tmp_path: Path, patch: Path) ->
 def test_the_how_tos_of_a_service(tmp_path: Path, tape: Tape, patch: Path) -> None:
     """Reviewers, alerts, disaster, models and checks, on a service with the embedded exchange."""
     story, elsewhere = Story(tmp_path / "shell"), tmp_path / "elsewhere"
-    today = datetime.now(UTC).date()
-    calendar_tapes.write(tape, story.folder / "market.parquet", max(day for day in tape.days if day < today))
+    closed = Calendar().last_closed(datetime.now(UTC))
+    assert closed is not None
+    calendar_tapes.write(tape, story.folder / "market.parquet", closed.day)
     story.run("oomrl init --tape market.parquet --endowment 100000 --model manual --state service")
     story.run("oomrl once judge --state service")
     for line in [line for block in blocks(ROOT / "docs/how-to/reviewers.md") for line in block]:
@@ -339,8 +340,9 @@ def test_the_how_to_on_postgresql(tmp_path: Path, tape: Tape) -> None:
     if missing := postgres.missing():
         pytest.skip(f"SKIPPED: {missing}")
     story = Story(tmp_path / "shell")
-    today = datetime.now(UTC).date()
-    calendar_tapes.write(tape, story.folder / "market.parquet", max(day for day in tape.days if day < today))
+    closed = Calendar().last_closed(datetime.now(UTC))
+    assert closed is not None
+    calendar_tapes.write(tape, story.folder / "market.parquet", closed.day)
     story.run("oomrl init --tape market.parquet --endowment 100000 --model manual --state service")
     story.run("oomrl once judge --state service")
     story.run("oomrl backup --to backups --state service")
@@ -351,7 +353,7 @@ def test_the_how_to_on_postgresql(tmp_path: Path, tape: Tape) -> None:
         reader["postgresql+psycopg://oomrl:password@db.example.org/oomrl"] = lambda: server.url
         for line in [page[0][1], *page[1][1:]]:
             story.run(line, reader)
-        assert str(today.year) in story.run("oomrl status --state service-on-postgresql")
+        assert str(closed.day.year) in story.run("oomrl status --state service-on-postgresql")
     shutil.rmtree(story.folder / "service")
     story.env.pop("OOMRL_DATABASE__URL")
     with postgres.server() as server:

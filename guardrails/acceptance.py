@@ -121,22 +121,29 @@ class Before:
 
 
 def failing_scenarios(
-    baseline: Tree, params: Mapping[str, Any], start: Start, seed: int, before: Before | None = None
-) -> tuple[int, list[str]]:
-    """Return how many scenarios there are, and the paths of those that whole decisions do not meet.
+    baseline: Tree,
+    params: Mapping[str, Any],
+    start: Start,
+    seed: int,
+    before: Before | None = None,
+    alike: Before | None = None,
+) -> tuple[int, list[str], list[str]]:
+    """Return how many scenarios there are, the paths of those that whole decisions do not meet, and of those in whose
+    markets the code trades otherwise than the code that it has to be `alike`.
 
     A scenario is a JSON file with `sessions`, `portfolio` and `expect`, or with `trend`, whose markets come from the
     hidden seed; its `params` are laid over the given ones. There the code `before` trades beside, and what it did not
     meet is not asked of the code after it: a strategy that loses is judged by its loss, and one that ranks well has to
     go on so. Without code before, half of all decisions must be right.
     """
-    count, failing = 0, []
-    for path, data in baseline.items():
-        content = json.loads(data) if path.endswith(".json") and "/references/" not in path else None
-        if isinstance(content, dict) and "trend" in content:
+    count, failing, other = 0, list[str](), list[str]()
+    for path, content in _scenarios(baseline):
+        if "trend" in content:
             count += 1
-            failing += [] if _rises(content, params, start, seed, before) else [path]
-        elif isinstance(content, dict) and "sessions" in content:
+            held, same = _rises(content, params, start, seed, before, alike)
+            failing += [] if held else [path]
+            other += [] if same else [path]
+        else:
             count += 1
             try:
                 with start({**params, **content.get("params", {})}) as worker:
@@ -145,7 +152,19 @@ def failing_scenarios(
             except WorkerFault:
                 held = False
             failing += [] if held else [path]
-    return count, failing
+    return count, failing, other
+
+
+def trends(baseline: Tree) -> bool:
+    """Say whether a baseline has markets that trend."""
+    return any("trend" in content for _, content in _scenarios(baseline))
+
+
+def _scenarios(baseline: Tree) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, data in baseline.items():
+        content = json.loads(data) if path.endswith(".json") and "/references/" not in path else None
+        if isinstance(content, dict) and ("trend" in content or "sessions" in content):
+            yield path, content
 
 
 def _asked(worker: Worker, scenario: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,8 +188,11 @@ def _rises(
     start: Start,
     seed: int,
     before: Before | None,
-) -> bool:
-    """Say whether in markets that trend all decisions are sound, and hold what rises where those before did."""
+    alike: Before | None,
+) -> tuple[bool, bool]:
+    """Say whether in markets that trend all decisions are sound, and hold what rises where those before did; and
+    whether they are those of the code that has to be alike, with the same parameters. The first no is the last word.
+    """
     trend, shares = Trend.read(scenario["trend"]), list[float]()
     for world in trend_worlds(trend, seed):
         given = params if world.own else {**params, **scenario.get("params", {})}
@@ -186,9 +208,23 @@ def _rises(
             continue
         course, same = _course(world, sessions, given, start), known == {name: given.get(name) for name in known}
         if course is None or (then and course.worse(then, trend.lead, limits, same)):
-            return False
+            return False, True
+        if alike:
+            told = {name: given.get(name, value) for name, value in alike.params.items()}
+            beside = alike.course(world, sessions, told)
+            if beside and not _alike(course, beside):
+                return True, False
         shares.append(course.right(trend.lead))
-    return before is not None or 2.0 * sum(shares) > len(shares)
+    return before is not None or 2.0 * sum(shares) > len(shares), True
+
+
+def _alike(course: Course, other: Course) -> bool:
+    """Say whether two strategies decided the same in a world, whatever reasons they gave."""
+    pairs = zip(course.decided, other.decided, strict=False)
+    return len(course.decided) == len(other.decided) and all(
+        action == to and _same_weights(given, asked) and close(plans, wanted, 1e-6, 1e-7)
+        for (action, given, plans), (to, asked, wanted) in pairs
+    )
 
 
 def _course(world: TrendWorld, sessions: Sequence[Bars], params: Mapping[str, Any], start: Start) -> Course | None:
@@ -206,6 +242,7 @@ def _course(world: TrendWorld, sessions: Sequence[Bars], params: Mapping[str, An
                         return None
                     held = account.weights()
                     wanted = weights(answer) if answer["action"] == "target" else held
+                    course.decided.append((answer["action"], wanted, answer.get("plan") or {}))
                     course.add(at, told, wanted, held, answer.get("plan") or {})
                     if wanted is not held:
                         account.follow(wanted)

@@ -271,9 +271,11 @@ class TrendAccount(Account):
 
 @dataclass
 class Course:
-    """What one strategy did in a world: of each decision its lead, where that is asked, and figures of its holdings."""
+    """What one strategy did in a world: each decision (action, weights, plans), its lead, where that is asked, and
+    figures of its holdings."""
 
     world: TrendWorld
+    decided: list[tuple[str, Plain, Plain]] = field(default_factory=list)
     leads: list[float | None] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     tilts: list[float] = field(default_factory=list)

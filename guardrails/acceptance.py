@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from typing import Any, Protocol
 
 from guardrails.markets import COLUMNS, Account, Bars, market
-from guardrails.policy import Policy
+from guardrails.policy import Bound, Policy
 from guardrails.tree import Tree
 from guardrails.trends import Course, Trend, TrendAccount, TrendWorld, trend_worlds
 
@@ -26,6 +26,8 @@ Told = Mapping[str, Any]
 #: Years that markets are moved to; from when on, and in how many years, every week is decided in; sessions of a year.
 ERAS = (1976, 1994, 2002, 2007, 2010, 2012, 2017, 2022, 2041)
 LIVE, LIVE_YEARS, YEAR = date(2024, 1, 1), 10, 272
+#: Further markets in which what must trade alike does so with other parameters, and how often they are drawn.
+DRAWN, TRIES = 4, 5
 
 
 class WorkerFault(Exception):
@@ -127,6 +129,7 @@ def failing_scenarios(
     seed: int,
     before: Before | None = None,
     alike: Before | None = None,
+    bounds: Mapping[str, Bound] | None = None,
 ) -> tuple[int, list[str], list[str]]:
     """Return how many scenarios there are, the paths of those that whole decisions do not meet, and of those in whose
     markets the code trades otherwise than the code that it has to be `alike`.
@@ -134,13 +137,16 @@ def failing_scenarios(
     A scenario is a JSON file with `sessions`, `portfolio` and `expect`, or with `trend`, whose markets come from the
     hidden seed; its `params` are laid over the given ones. There the code `before` trades beside, and what it did not
     meet is not asked of the code after it: a strategy that loses is judged by its loss, and one that ranks well has to
-    go on so. Without code before, half of all decisions must be right.
+    go on so. Without code before, half of all decisions must be right. What is `alike` is also held beside the code
+    with other parameters, as a person may set them within the `bounds`.
     """
     count, failing, other = 0, list[str](), list[str]()
     for path, content in _scenarios(baseline):
         if "trend" in content:
             count += 1
             held, same = _rises(content, params, start, seed, before, alike)
+            if held and same and alike:
+                same = _set_otherwise(content, params, start, seed, alike, bounds or {})
             failing += [] if held else [path]
             other += [] if same else [path]
         else:
@@ -216,6 +222,44 @@ def _rises(
                 return True, False
         shares.append(course.right(trend.lead))
     return before is not None or 2.0 * sum(shares) > len(shares), True
+
+
+def _set_otherwise(
+    scenario: Mapping[str, Any],
+    params: Mapping[str, Any],
+    start: Start,
+    seed: int,
+    alike: Before,
+    bounds: Mapping[str, Bound],
+) -> bool:
+    """Say whether in further markets both decide the same, with parameters drawn anew for each."""
+    trend = Trend.read(scenario["trend"])
+    for at in range(trend.worlds, trend.worlds + DRAWN):
+        world, chance = TrendWorld(trend, seed, at), random.Random(f"{seed}/parameters/{at}")
+        sessions = list(world.shown())
+        for _ in range(TRIES):  # some go together nowhere
+            given = _drawn({**params, **scenario.get("params", {})}, bounds, chance)
+            told = {name: given.get(name, value) for name, value in alike.params.items()}
+            beside = alike.course(world, sessions, told)
+            if beside is not None:
+                course = _course(world, sessions, given, start)
+                if course is None or not _alike(course, beside):
+                    return False
+                break
+    return True
+
+
+def _drawn(params: Mapping[str, Any], bounds: Mapping[str, Bound], chance: random.Random) -> dict[str, Any]:
+    """Return parameters of which about half are drawn anew within their bounds, near to what they are."""
+    given = dict(params)
+    for key, bound in sorted(bounds.items()):
+        name = key.removeprefix("parameters.")
+        if bound.type in ("int", "float") and type(given.get(name)) in (int, float) and chance.random() < 0.5:
+            value = given[name] * math.exp(chance.uniform(-1.0, 1.0)) or chance.random()
+            value = max(value, -math.inf if bound.min is None else bound.min)
+            value = min(value, math.inf if bound.max is None else bound.max)
+            given[name] = round(value) if bound.type == "int" else value
+    return given
 
 
 def _alike(course: Course, other: Course) -> bool:

@@ -233,7 +233,13 @@ class Stages:
         else:
             alike = Before(partial(bench.worker, plain, share=TRIAL), own)
         scenarios, missed, other = failing_scenarios(
-            baseline, own, partial(bench.worker, self.tree(), share=TRIAL), seed, before, alike
+            baseline,
+            own,
+            partial(bench.worker, self.tree(), share=TRIAL),
+            seed,
+            before,
+            alike,
+            self.policy.bounds,
         )
         total, done = len(cases) + scenarios, len(cases) + scenarios - len(failing) - len(missed)
         found = judge_share("GR601", done, total, 1.0, "golden cases and scenarios met")

@@ -35,12 +35,19 @@ def sides(node: ast.AST) -> list[Side]:
     if not isinstance(node, ast.Call):
         return []
     name, given = getattr(node.func, "attr", getattr(node.func, "id", "")), node.args
+    masks = [word for word in node.keywords if word.arg == "where"]
+    if masks:
+        return [
+            (ast.Call(node.func, given, [ast.keyword("where", ast.Constant(sure)), *rest]), [masks[0].value])
+            for rest in [[word for word in node.keywords if word.arg != "where"]]
+            for sure in (True, False)
+        ]
     if name in TRUTHS:
         return _both(node)
     if name in SIGNS:
         size = ast.Call(ast.Name("abs", ast.Load()), [node], [])
         return [(size, [node]), (ast.UnaryOp(ast.USub(), size), [node])]
-    if isinstance(node.func, ast.Attribute) and name == "where" and len(given) == 3:
+    if name == "where" and len(given) == 3:
         asked = ast.Compare(given[0], [ast.NotEq()], [ast.Constant(0)])  # a mask of numbers is a mask too
         both = zip(_truths(asked), (given[2], given[1]), strict=True)
         return [(ast.Call(node.func, [sure, *given[1:]], node.keywords), [given[0], lost]) for sure, lost in both]

@@ -30,10 +30,14 @@ CONVERSIONS = frozenset({
     "array", "asarray", "ascontiguousarray", "copy", "dict", "float", "frozenset", "items", "keys", "list", "set",
     "str", "tolist", "tuple", "values", "all", "any", "bool",
 })  # fmt: skip
+#: Keywords that say in which form something is done, or that it must fit: without them it is done as well.
+FORMS = frozenset({"axis", "dtype", "kind", "strict"})
 #: Calls whose value is one number over and over, or places in order.
 FILLERS = frozenset(
     {"empty", "enumerate", "full", "full_like", "ones", "ones_like", "range", "zeros", "zeros_like", "zip"}
 )
+#: Names by which the judge knows what a call does: nothing else may be called so (GR217).
+TAKEN = CONVERSIONS | FILLERS | {"math", "np", "numpy"}
 #: What says something of an expression in it: a value that is only named, returned or taken in one case says nothing.
 PLACES = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.keyword, ast.Subscript)
 Locals = Mapping[str, ast.Attribute]
@@ -156,6 +160,13 @@ def _swaps(module: ast.Module, names: Collection[str]) -> Iterator[Word]:
     for node, read, key in _words(module, names):
         others = sorted(set(names) - {getattr(node, "attr", "")})
         yield node, key, [(SWAP, ast.Attribute(read.value, name, ast.Load())) for name in others]
+    functions = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
+    # A parameter may be read by its name as a text: by a key, by getattr.
+    inside = {id(part): part for function in functions for node in function.body for part in ast.walk(node)}.values()
+    spared = {id(part) for node in inside if isinstance(node, ast.JoinedStr | ast.Raise) for part in ast.walk(node)}
+    for text in inside:
+        if isinstance(text, ast.Constant) and text.value in names and id(text) not in spared:
+            yield text, f"text {text.value!r}", [(SWAP, ast.Constant(name)) for name in sorted({*names} - {text.value})]
 
 
 def _parts(module: ast.Module, like: str) -> Iterator[Word]:
@@ -271,8 +282,13 @@ def _joined(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
         if _name(node) not in CONVERSIONS:
             receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
             known = _module(receiver) if receiver is not None else _name(node) in dir(builtins)
-            for part in node.args:  # what the package's own functions make of several is asked of them
+            said = [word for word in node.keywords if word.arg not in FORMS]
+            # What the package's own functions make of several is asked of them.
+            for part in [*node.args, *(word.value for word in said)]:
                 yield from _taken(part, several=known or isinstance(part, ast.Starred))
+            for word in said if known or receiver is not None else ():
+                rest = [other for other in node.keywords if other is not word]
+                yield "", ast.Call(node.func, node.args, rest)
             if receiver is not None and not known:
                 yield from _taken(receiver, several=True)
     elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):

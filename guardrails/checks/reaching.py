@@ -8,6 +8,7 @@ import string
 from collections.abc import Sequence
 
 from guardrails.checks.index import Index, Module, assigned, bound_names
+from guardrails.checks.instead import TAKEN
 from guardrails.checks.kinds import METHODS, fixed, kinds_of, takes_kind
 from guardrails.checks.made import bindings, given
 from guardrails.checks.reach import constant_names
@@ -161,6 +162,9 @@ class Reaching(Words):
             self.find("GR234", node, "a string in pieces")
         for item in node.keywords:
             self.securities(node, item.arg or "")
+        taken = self.form == "code" and isinstance(node.func, ast.Name) and node.func.id in TAKEN
+        if taken and callee.startswith(("local:", "class:", "here:")):
+            self.find("GR217", node, f"{ast.unparse(node.func)!r}")
         if not _makes_classes(callee, self.names.bases):
             self.named.add(id(node.func))
         if callee in ("isinstance", "issubclass"):

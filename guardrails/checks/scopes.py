@@ -7,6 +7,7 @@ from typing import Literal
 
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Index, Module
+from guardrails.checks.instead import TAKEN
 from guardrails.checks.names import names
 from guardrails.policy import Policy
 from guardrails.verdict import Finding
@@ -48,6 +49,12 @@ class Scopes:
             self.visit(child)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names if self.form == "code" else ():
+            # What is known by its name keeps it, and lends it to nothing else.
+            numpy = isinstance(node, ast.Import) and alias.name == "numpy"
+            foreign = isinstance(node, ast.ImportFrom) and self._base(node).split(".")[0] != self.index.package
+            if alias.asname not in (None, alias.name) and (foreign or alias.asname in TAKEN) and not numpy:
+                self.find("GR217", node, f"{alias.asname!r} for {alias.name!r}")
         if isinstance(node, ast.Import):
             for alias in node.names:
                 root = alias.name.split(".")[0]

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Index, Module, bound_names, parameters
+from guardrails.checks.instead import TAKEN
 from guardrails.checks.reach import comprehended, iterated
 from guardrails.checks.reaching import dunder
 from guardrails.checks.scopes import Form
@@ -153,6 +154,8 @@ class _Judge(Statements):
     def _on_FunctionDef(self, node: ast.FunctionDef) -> None:
         inside_class = bool(self.scopes) and self.scopes[-1][0] == "class"
         self._identifier(node, node.name)
+        if self.form == "code" and node.name in TAKEN:
+            self.find("GR217", node, f"{node.name!r}")
         if dunder(node.name) and not (inside_class and self._granted(node.name, self.names.dunder_methods)):
             self.find("GR221", node, f"{node.name!r}")
         extra = frozenset({f"{name}.setter" for name in (self.scopes[-1][1] if inside_class else ())})

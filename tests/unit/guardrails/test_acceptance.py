@@ -338,7 +338,9 @@ def missed(after: type[Momentum], before: type[Momentum] | None, seed: int) -> l
         assert before is not None
         yield before(params)
 
-    count, found = failing_scenarios(BASELINE, PARAMETERS, first, seed, Before(second, PARAMETERS) if before else None)
+    count, found, _ = failing_scenarios(
+        BASELINE, PARAMETERS, first, seed, Before(second, PARAMETERS) if before else None
+    )
     assert count == 1
     return found
 
@@ -354,7 +356,7 @@ def test_what_the_code_before_did_is_remembered_by_world_and_parameters() -> Non
     known = dict[str, Any]()
     for seed in (1, 1, 2):
         before = Before(start, PARAMETERS, known)
-        assert failing_scenarios(BASELINE, PARAMETERS, start, seed, before) == (1, [])
+        assert failing_scenarios(BASELINE, PARAMETERS, start, seed, before) == (1, [], [])
     worlds = len(known) // 2
     assert len(starts) == 3 * worlds + 2 * worlds
 
@@ -375,7 +377,7 @@ def test_code_that_cannot_take_impossible_prices_is_judged_without_them() -> Non
     def start(params: Mapping[str, Any]) -> Iterator[Momentum]:
         yield Sensitive(params)
 
-    assert failing_scenarios(BASELINE, PARAMETERS, start, 5, Before(start, PARAMETERS, known)) == (1, [])
+    assert failing_scenarios(BASELINE, PARAMETERS, start, 5, Before(start, PARAMETERS, known)) == (1, [], [])
     assert len(known) == len(trend_worlds(Trend.read(TREND["trend"]), 5))
 
 

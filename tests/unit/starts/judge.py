@@ -59,7 +59,7 @@ def main(folder: Path, baseline: Path, seeds: Sequence[int]) -> None:
     values = read_parameters((folder / "strategy.toml").read_bytes()) or {}
     params = {key.removeprefix("parameters."): value for key, value in values.items() if key.startswith("parameters.")}
     cases = read_cases(tree, "baseline")
-    scenarios, unmet = failing_scenarios(tree, params, start, seeds[0], Before(start, params))
+    scenarios, unmet, _ = failing_scenarios(tree, params, start, seeds[0], Before(start, params))
     properties = {seed: failing_properties(policy, values, start, seed) for seed in seeds}
     found = {
         "cases": len(cases),

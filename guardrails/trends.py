@@ -119,6 +119,9 @@ class TrendWorld:
         hidden = random.Random(f"{self.seed}/strange")
         other = _names(hidden, 9)
         self.strange = {name: hidden.uniform(1.0, 900.0) for name in other if name not in self.known}
+        # What is listed later may be held before it prints: it came by a spin-off or from another account.
+        later = [name for name, begins in zip(self.names, self.begins, strict=True) if begins > self.warmup]
+        self.early = {name: hidden.uniform(1.0, 900.0) for name in hidden.sample(later, min(len(later), 2))}
 
     def _noise(self, chance: random.Random, drift: float) -> float:
         """Return a name's noise: the nervous ones fall where what rises is calm."""
@@ -239,6 +242,7 @@ class TrendAccount(Account):
         super().__init__(world.capital)
         self.habits, self.capital, self.chance = world.habits, world.capital, random.Random(world.seed)
         self.strange = dict(list(world.strange.items())[: world.habits["strange"]])
+        self.early = world.early if world.habits["strange"] else {}
 
     def told(self, day: date) -> dict[str, Any]:
         """Pay in or out, and return what a strategy is told."""
@@ -250,7 +254,8 @@ class TrendAccount(Account):
         digits, names = self.habits["digits"], list(self.shares)
         self.chance.shuffle(names)
         equity, cash = round(self.equity(), digits), round(self.cash, digits)
-        shares = {name: self.shares[name] for name in names} | self.strange
+        early = {name: count for name, count in self.early.items() if name not in self.close}
+        shares = {name: self.shares[name] for name in names} | self.strange | early
         return {"date": day.isoformat(), "equity": equity, "cash": cash, "shares": shares}
 
     def weights(self) -> dict[str, float]:

@@ -101,13 +101,16 @@ def _mixed(old: list[ast.stmt], new: list[ast.stmt], names: Collection[str], wit
         before = stood.get(_name(node))
         if isinstance(node, ast.ClassDef) and isinstance(before, ast.ClassDef):
             node.body = _mixed(before.body, node.body, names, f"{within}{node.name}.") or [ast.Pass()]
-    last = 0
+    first = [at for at, node in enumerate(made) if not isinstance(node, ast.Expr | ast.ImportFrom)]
+    last = min(first, default=len(made))  # behind what documents the module, and imports from the future
     for node in old:
-        name = _name(node)
+        name, said = _name(node), ast.dump(node)
         places = [at for at, other in enumerate(made) if name and _name(other) == name]
         if places:
             last = places[0] + 1
-        elif isinstance(node, ast.Import | ast.ImportFrom) or f"{within}{name}" in names:
+        elif f"{within}{name}" in names or (
+            isinstance(node, ast.Import | ast.ImportFrom) and said not in map(ast.dump, made)
+        ):
             made.insert(last, node)
             last += 1
     return made

@@ -452,6 +452,61 @@ def test_no_condition_of_real_markets_and_accounts_turns_the_ranking_unseen(cond
     assert missed(Turned, Ranked, 5) != []
 
 
+def beside(after: type[Momentum], bounds: bool = False) -> list[str]:
+    @contextmanager
+    def first(params: Mapping[str, Any]) -> Iterator[Momentum]:
+        yield after(params)
+
+    @contextmanager
+    def second(params: Mapping[str, Any]) -> Iterator[Momentum]:
+        yield Ranked(params)
+
+    near = {"parameters.window": Bound("int", min=2, max=90)} if bounds else {}
+    before = Before(second, PARAMETERS)
+    count, found, other = failing_scenarios(BASELINE, PARAMETERS, first, 4, before, before, near)
+    assert count == 1 and not found
+    return other
+
+
+class Reasoned(Ranked):
+    """Say why."""
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().decide(portfolio), "reasons": {"why": f"{self.decides}"}}
+
+
+class LessOfOne(Ranked):
+    """Hold a little less of one name once there was a halt: nothing that any limit or ranking shows."""
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        first = next(iter(answer["weights"]), "")
+        less = 0.999 if "halt" in self.seen else 1.0
+        return {**answer, "weights": {n: w * (less if n == first else 1.0) for n, w in answer["weights"].items()}}
+
+
+class OneWindow(Ranked):
+    """Rank as it should with a window of 20 alone."""
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        super().__init__(params)
+        self.odd = params.get("window", 20) != 20
+
+    def rising(self) -> list[str]:
+        return super().rising()[self.odd :]
+
+
+def test_what_has_to_trade_alike_does_so_to_the_last_weight_whatever_it_says() -> None:
+    assert beside(Ranked) == beside(Reasoned) == []
+    assert beside(LessOfOne) == [*BASELINE]
+
+
+def test_what_has_to_trade_alike_does_so_at_other_parameters_too() -> None:
+    assert beside(OneWindow) == []
+    assert beside(OneWindow, bounds=True) == [*BASELINE]
+    assert beside(Ranked, bounds=True) == []
+
+
 def test_a_strategy_that_did_not_rank_well_before_is_judged_by_its_loss() -> None:
     kept = ((Falling, Falling), (Falling, Ranked), (Raising, Falling), (Ranked, Ranked))
     for before, after, count in (*((*pair, 0) for pair in kept), (Ranked, Falling, 1)):

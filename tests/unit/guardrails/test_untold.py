@@ -1,0 +1,153 @@
+"""Changes that no test misses are put back, and what is left is still the code that the patch made."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from guardrails.tree import Tree
+from guardrails.untold import as_before, put_back
+from tests.unit.guardrails import small
+
+PATH = "src/strategy/signal.py"
+OTHER = "src/strategy/window.py"
+BASE = '''"""A signal."""
+
+import math
+
+FLOOR = 0.5
+
+
+def change(first, last):
+    """Return the change."""
+    return last - first
+
+
+class Signal:
+    """Hold a signal."""
+
+    span = 3
+
+    def value(self, first):
+        """Return the value."""
+        return max(FLOOR, first)
+
+    def whole(self, first):
+        return math.floor(first)
+
+
+def gone(first):
+    return -first
+'''
+RESULT = '''"""A signal."""
+
+FLOOR = 0.75
+
+
+def change(first, last):
+    """Say how much it changed."""
+    return first - last
+
+
+class Signal:
+    """Hold a signal."""
+
+    span = 5
+
+    def value(self, first):
+        return max(FLOOR, first, added(first))
+
+    def whole(self, first):
+        return int(first)
+
+
+def added(first):
+    return first * 2.0
+'''
+TREES = [small.tree().replace({PATH: text.encode()}) for text in (BASE, RESULT)]
+
+
+def said(text: str | bytes) -> str:
+    return ast.unparse(ast.parse(text))
+
+
+@pytest.mark.parametrize(
+    ("units", "change"),
+    [
+        (["FLOOR"], lambda text: text.replace("0.75", "0.5")),
+        (
+            ["change"],
+            lambda text: text.replace("Say how much it changed.", "Return the change.").replace(
+                "first - last", "last - first"
+            ),
+        ),
+        (["Signal.span"], lambda text: text.replace("span = 5", "span = 3")),
+        (["Signal.whole"], lambda text: text.replace("int(first)", "math.floor(first)")),
+        (["added"], lambda text: text[: text.index("\n\ndef added")]),
+        (
+            ["gone"],
+            lambda text: text.replace("\n\ndef added", "\n\ndef gone(first):\n    return -first\n\n\ndef added"),
+        ),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
+def test_a_unit_is_put_back_as_it_stood(units: list[str], change: Callable[[str], str]) -> None:
+    made = put_back(*TREES, [(PATH, name) for name in units])
+    wanted = change(RESULT).replace('"""A signal."""\n', '"""A signal."""\nimport math\n', 1)
+    assert said(made[PATH]) == said(wanted)
+    assert {path: data for path, data in made.items() if path != PATH} == {
+        path: data for path, data in TREES[1].items() if path != PATH
+    }
+
+
+def test_all_units_together_are_the_code_before() -> None:
+    names = ["FLOOR", "change", "Signal.span", "Signal.value", "Signal.whole", "added", "gone"]
+    made = put_back(*TREES, [(PATH, name) for name in names])
+    assert said(made[PATH]) == said(BASE)
+
+
+def test_what_passes_on_the_code_before_is_put_back_whole() -> None:
+    assert as_before(*TREES, small.policy(), lambda tree: True) == TREES[0]
+    assert as_before(TREES[0], TREES[0], small.policy(), lambda tree: False) == TREES[0]
+
+
+def holding(needed: Mapping[str, str]) -> Callable[[Tree], bool]:
+    """Return tests that pass where a path has its text, said in any form."""
+    return lambda tree: all(text in said(tree[path]) for path, text in needed.items())
+
+
+def test_everything_but_what_the_tests_need_is_put_back() -> None:
+    made = as_before(*TREES, small.policy(), holding({PATH: "int(first)"}))
+    assert said(made[PATH]) == said(BASE.replace("math.floor(first)", "int(first)"))
+
+
+def test_of_several_that_tests_need_the_rest_is_put_back_one_by_one() -> None:
+    def passes(tree: Tree) -> bool:
+        text = said(tree[PATH])
+        return "first - last" in text and "span = 5" in text and ("added(first)" not in text or "def added" in text)
+
+    made = as_before(*TREES, small.policy(), passes)
+    text = said(made[PATH])
+    assert "first - last" in text and "span = 5" in text
+    assert "FLOOR = 0.5" in text and "math.floor(first)" in text and "def gone" in text and "def value" in text
+
+
+def test_changes_of_another_file_are_put_back_too() -> None:
+    base, result = (tree.replace({OTHER: text}) for tree, text in zip(TREES, (b"A = 1\n", b"A = 2\n"), strict=True))
+    made = as_before(base, result, small.policy(), holding({PATH: "first - last"}))
+    assert said(made[OTHER]) == "A = 1"
+    assert said(made[PATH]) == said(
+        BASE.replace("last - first", "first - last").replace("Return the change.", "Say how much it changed.")
+    )
+
+
+def test_nothing_is_put_back_where_each_change_is_needed() -> None:
+    needed = ["FLOOR = 0.75", "first - last", "span = 5", "int(first)", "first, added(first)", "def added"]
+    made = as_before(
+        *TREES,
+        small.policy(),
+        lambda tree: all(text in said(tree[PATH]) for text in needed) and "gone" not in said(tree[PATH]),
+    )
+    assert made == TREES[1]

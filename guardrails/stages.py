@@ -11,7 +11,9 @@ from typing import Any, Protocol
 
 from guardrails.acceptance import (
     PROPERTIES,
+    Alike,
     Before,
+    Start,
     failing_cases,
     failing_properties,
     failing_scenarios,
@@ -228,30 +230,31 @@ class Stages:
         plain = self.as_before() if trends(baseline) else self.tree()
         if self.same_code(plain, self.tree()):
             alike = None
-        elif self.same_code(plain, self.base):
-            alike = before
         else:
-            alike = Before(partial(bench.worker, plain, share=TRIAL), own)
+            part = Before(partial(bench.worker, plain, share=TRIAL), own)
+            alike = Alike(before if self.same_code(plain, self.base) else part, self.policy.bounds, self.good())
         scenarios, missed, other = failing_scenarios(
-            baseline,
-            own,
-            partial(bench.worker, self.tree(), share=TRIAL),
-            seed,
-            before,
-            alike,
-            self.policy.bounds,
+            baseline, own, partial(bench.worker, self.tree(), share=TRIAL), seed, before, alike
         )
         total, done = len(cases) + scenarios, len(cases) + scenarios - len(failing) - len(missed)
         found = judge_share("GR601", done, total, 1.0, "golden cases and scenarios met")
         found += judge_share("GR603", scenarios - len(other), scenarios, 1.0, "markets traded as before")
         evidence = {"cases": len(cases), "scenarios": scenarios, "failing": [*failing, *missed], "otherwise": other}
-        return found, evidence | {"untold": "nothing" if alike is None else "all" if alike is before else "a part"}
+        untold = "nothing" if alike is None else "all" if alike.code is before else "a part"
+        return found, evidence | {"untold": untold}
 
     def as_before(self) -> Tree:
         """Return the tree with those changes of the code put back that no test misses: see `guardrails.untold`."""
         return as_before(
             self.base, self.tree(), self.policy, lambda tree: not judge_run(self.run_of(tree), self.ids(self.base))
         )
+
+    def good(self) -> Start | None:
+        """Return how the curated version is started that all others stand on, or none where there is none."""
+        folder = f"{self.policy.layout.baseline}/references/base/"
+        curated = {path.removeprefix(folder): data for path, data in self.base.items() if path.startswith(folder)}
+        package = dict.fromkeys(self.base.under(self.policy.package_folder))
+        return partial(self.ready().worker, self.base.replace({**package, **curated})) if curated else None
 
     def same_code(self, one: Tree, other: Tree) -> bool:
         """Say whether two trees have the same package."""

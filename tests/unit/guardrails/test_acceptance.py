@@ -16,8 +16,10 @@ import pytest
 
 from guardrails.acceptance import (
     PROPERTIES,
+    Alike,
     Before,
     Case,
+    Start,
     WorkerFault,
     close,
     failing_cases,
@@ -452,18 +454,26 @@ def test_no_condition_of_real_markets_and_accounts_turns_the_ranking_unseen(cond
     assert missed(Turned, Ranked, 5) != []
 
 
-def beside(after: type[Momentum], bounds: bool = False) -> list[str]:
+def started(kind: type[Momentum]) -> Start:
     @contextmanager
-    def first(params: Mapping[str, Any]) -> Iterator[Momentum]:
-        yield after(params)
+    def start(params: Mapping[str, Any]) -> Iterator[Momentum]:
+        yield kind(params)
 
-    @contextmanager
-    def second(params: Mapping[str, Any]) -> Iterator[Momentum]:
-        yield Ranked(params)
+    return start
 
+
+def beside(
+    after: type[Momentum],
+    before: type[Momentum] = Ranked,
+    *,
+    good: type[Momentum] | None = None,
+    bounds: bool = False,
+) -> list[str]:
+    """Return the scenarios in whose markets code trades otherwise than the code that it has to be alike."""
     near = {"parameters.window": Bound("int", min=2, max=90)} if bounds else {}
-    before = Before(second, PARAMETERS)
-    count, found, other = failing_scenarios(BASELINE, PARAMETERS, first, 4, before, before, near)
+    code = Before(started(before), PARAMETERS)
+    alike = Alike(code, near, started(good) if good else None)
+    count, found, other = failing_scenarios(BASELINE, PARAMETERS, started(after), 4, code, alike)
     assert count == 1 and not found
     return other
 
@@ -499,6 +509,28 @@ class OneWindow(Ranked):
 def test_what_has_to_trade_alike_does_so_to_the_last_weight_whatever_it_says() -> None:
     assert beside(Ranked) == beside(Reasoned) == []
     assert beside(LessOfOne) == [*BASELINE]
+
+
+class LessOfAll(Ranked):
+    """Hold less of everything: further from what holds all, nearer to what holds a tenth less."""
+
+    part = 0.8
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        return {**answer, "weights": {name: weight * self.part for name, weight in answer["weights"].items()}}
+
+
+class TenthLess(LessOfAll):
+    part = 0.9
+
+
+def test_what_has_to_trade_alike_may_come_nearer_to_a_curated_version_and_go_no_further() -> None:
+    assert beside(TenthLess, LessOfAll) == [*BASELINE]
+    assert beside(TenthLess, LessOfAll, good=Ranked) == beside(Ranked, LessOfAll, good=Ranked) == []
+    assert beside(LessOfAll, TenthLess, good=Ranked) == [*BASELINE]
+    assert beside(LessOfOne, Ranked, good=Ranked) == [*BASELINE]
+    assert beside(TenthLess, LessOfAll, good=Raising) == [*BASELINE]
 
 
 def test_what_has_to_trade_alike_does_so_at_other_parameters_too() -> None:

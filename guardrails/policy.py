@@ -165,7 +165,8 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Golden cases and hidden properties over the worker pipe. `waived` maps a property to its reason."""
+    """Golden cases and hidden properties over the worker pipe. `waived` maps a property to its reason; `alike` is that
+    code which no test tells from the code before trades as it did (GR603)."""
 
     strategy: str = ""
     sessions: int = 90

@@ -15,8 +15,9 @@ Status = Literal["pass", "refuse", "error", "skipped", "off"]
 
 # Facts of a run that a repetition need not share; the canonical form leaves them out.
 VOLATILE = frozenset({"seconds", "started", "host", "cache", "cached"})
-# What the proposer may read in full. Of every other layer it learns one bit.
+# What the proposer may read in full. Of every other layer it learns one bit, and these codes, which are one bit each.
 VISIBLE = frozenset({"patch", "static", "protected", "lock", "tests", "coverage", "mutants"})
+TOLD = frozenset({"GR603"})
 
 
 @dataclass(frozen=True, order=True)
@@ -89,9 +90,11 @@ class Verdict:
 
         Which hidden layer refused, at which test, line or seed, would teach the next attempt to fit it.
         """
-        shown = [dataclasses.asdict(item) for item in self.findings if item.layer in VISIBLE]
-        hidden = any(stage.status in ("refuse", "error") for stage in self.stages if stage.name not in VISIBLE)
-        hidden = hidden or any(item.layer not in VISIBLE for item in self.findings)
+        told = [item for item in self.findings if item.layer in VISIBLE or item.code in TOLD]
+        shown = [dataclasses.asdict(item) for item in told]
+        unseen = {item.layer for item in self.findings if item not in told}
+        said = VISIBLE | ({item.layer for item in told} - unseen)
+        hidden = bool(unseen) or any(s.status in ("refuse", "error") for s in self.stages if s.name not in said)
         view = {"decision": self.decision, "phase": self.phase, "findings": shown, "repairs": list(self.repairs)}
         return {**view, "hidden_checks_failed": hidden, "attempt": self.attempt}
 

@@ -343,7 +343,8 @@ def _evidence(folder: Path, tree: Tree, policy: Policy, seed: int, remarks: list
     values = read_parameters(tree.get(policy.layout.parameters, b"")) or {}
     cases = read_cases(baseline, policy.layout.baseline)
     failing = failing_cases(cases, lambda: bench.worker(tree, {}))
-    count, missed = failing_scenarios(baseline, parameters_of(values), lambda params: bench.worker(tree, params), seed)
+    own = parameters_of(values)
+    count, missed, _ = failing_scenarios(baseline, own, lambda params: bench.worker(tree, params), seed)
     figures |= {"cases": len(cases), "scenarios": count}
     for name in (*failing, *missed):
         remarks.append(Remark("baseline", name, "Expected this answer, was another.", "mend the code or the case"))

@@ -18,6 +18,7 @@ import pytest
 
 import guardrails
 from guardrails.checks.absent import absent_names, with_absent
+from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, parse_module
 from guardrails.checks.instead import Instead
 from guardrails.checks.named import new_numbers
@@ -226,6 +227,18 @@ def test_hidden_layers_look_alike_to_the_proposer() -> None:
         judge(FakeBench(lies=((SIGNAL, 8),))).proposer_view(),
     ]
     assert views[0] == views[1]
+
+
+def test_the_proposer_is_told_that_a_test_has_to_demand_what_trades_otherwise() -> None:
+    verdict = judge(FakeBench())
+    stages = tuple(
+        replace(item, status="refuse" if item.name == "acceptance" else item.status) for item in verdict.stages
+    )
+    for names, hidden in ((["GR603"], False), (["GR601", "GR603"], True), (["GR601"], True)):
+        found = tuple(finding(name, "", 0, "0 of 1") for name in names)
+        view = replace(verdict, decision="refuse", findings=found, stages=stages).proposer_view()
+        assert [item["code"] for item in view["findings"]] == [name for name in names if name == "GR603"]
+        assert view["hidden_checks_failed"] is hidden
 
 
 def test_a_visible_rule_is_told_with_its_line() -> None:

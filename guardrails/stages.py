@@ -65,6 +65,8 @@ from guardrails.verdict import Finding, Stage, Verdict
 Outcome = tuple[list[Finding], dict[str, Any]]
 #: Share of the memory and time of production in made-up markets: there are longer and wider ones in the world.
 TRIAL = 0.25
+#: Changes that are tried in what a patch brings, at most: each is a run of the tests that reach it.
+MOST_ASKED = 2_000
 #: By this name a policy waives that code which no test tells from the code before trades as it did.
 ALIKE = "alike"
 
@@ -319,6 +321,9 @@ class Stages:
         statements = new_statements(pair[0], pair[1], rows, self.curated())
         for path, places in statements.items():
             must[path] |= places
+        asked = sum(len(found) for spans in other.values() for found in spans.values()) + sum(map(len, must.values()))
+        if asked > MOST_ASKED:
+            return [finding("GR102", "", 0, f"{asked}", f"at most {MOST_ASKED} changes to try in what is new")], {}
         bench, most = self.ready(), rules.most
         tried = bench.mutants(shown, lines, seed=seed, most=most, must=must, others=other) if lines else ()
         self.measured["mutation"] = mutation_figures(tried, "no function of the package changed")

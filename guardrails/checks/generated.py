@@ -353,8 +353,21 @@ def _weak(test: ast.expr) -> bool:
 
 def _single(node: ast.expr) -> bool:
     """Say whether a strategy of hypothesis has one value."""
-    name = ast.unparse(node.func).rsplit(".", 1)[-1] if isinstance(node, ast.Call) else ""
-    if not isinstance(node, ast.Call) or name not in ("floats", "integers"):
-        return name in ("just", "none")
-    bounds = [*node.args[:2], *(item.value for item in node.keywords if item.arg in ("min_value", "max_value"))]
-    return len(bounds) == 2 and ast.dump(bounds[0]) == ast.dump(bounds[1])
+    if not isinstance(node, ast.Call):
+        return False
+    name, words = ast.unparse(node.func).rsplit(".", 1)[-1], {item.arg: item.value for item in node.keywords}
+    if name in ("map", "filter", "flatmap") and isinstance(node.func, ast.Attribute):
+        return _single(node.func.value)
+    if name in ("just", "none"):
+        return True
+    if name == "sampled_from":
+        shown = [*node.args, *words.values()]
+        return (
+            bool(shown) and len(set(map(ast.dump, getattr(shown[0], "elts", [ast.Constant(0), ast.Constant(1)])))) < 2
+        )
+    if name in ("one_of", "tuples"):
+        return all(map(_single, node.args)) and (name == "tuples" or len(set(map(ast.dump, node.args))) < 2)
+    if name in ("binary", "dictionaries", "lists", "sets", "text"):
+        return getattr(words.get("max_size"), "value", None) == 0
+    bounds = [*node.args[:2], *(value for key, value in words.items() if key in ("min_value", "max_value"))]
+    return name in ("floats", "integers") and len(bounds) == 2 and ast.dump(bounds[0]) == ast.dump(bounds[1])

@@ -229,6 +229,13 @@ def test_hidden_layers_look_alike_to_the_proposer() -> None:
     assert views[0] == views[1]
 
 
+def test_a_patch_that_asks_for_more_changes_than_anyone_waits_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guardrails.stages.MOST_ASKED", 0)
+    bench = FakeBench()
+    verdict = judge(bench)
+    assert codes(verdict) == {"GR102"} and "mutants" not in bench.seen
+
+
 def test_the_proposer_is_told_that_a_test_has_to_demand_what_trades_otherwise() -> None:
     verdict = judge(FakeBench())
     stages = tuple(

@@ -66,6 +66,11 @@ VACUOUS = {
     "no example": "from hypothesis import given, settings\nfrom hypothesis import strategies as st\n\n\n@settings(max_examples=1)\n@given(x=st.floats(0, 1))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
     "no phase": "from hypothesis import given, settings\nfrom hypothesis import strategies as st\n\n\n@settings(phases=())\n@given(x=st.floats(0, 1))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
     "one value": "from hypothesis import given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.integers(1, 1))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
+    "one sampled value": "from hypothesis import given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.sampled_from([1.0, 1.0]))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
+    "one value mapped": "from hypothesis import given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.just(1.0).map(abs))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
+    "one of one": "from hypothesis import given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.one_of(st.just(1.0), st.just(1.0)))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
+    "a pair of one": "from hypothesis import given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.tuples(st.just(1.0), st.none()))\ndef test_a(x):\n    assert change(x[0], 2) == 2 - x[0]\n",
+    "empty lists": "from hypothesis import given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.lists(st.floats(0, 1), max_size=0))\ndef test_a(x):\n    assert change(len(x), 2) == 2 - len(x)\n",
     "import of another inside": "def test_a():\n    import os\n\n    assert change(1, 2) == os.path\n",
     "import inside, bound again": "def test_a():\n    from strategy import signal\n\n    signal = change\n    assert signal(1, 2) == 1\n",
     "handed to nothing": "def test_a():\n    told = {'a': 1}\n    dict(told)\n    assert told == {'a': 1}\n",
@@ -115,6 +120,8 @@ VACUOUS = {
     "parametrised": "TOLD = {'a': 1}\n\n\n@pytest.mark.parametrize('given', [TOLD])\ndef test_a(given):\n    given['a'] = 3\n    assert change(1, 2) == 1\n",
 }
 SOUND = {
+    "several sampled values": "from hypothesis import given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.sampled_from([1.0, 3.0]))\ndef test_a(x):\n    assert change(x, 2) == 2 - x\n",
+    "lists that may be empty": "from hypothesis import given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.lists(st.floats(0, 1), max_size=3))\ndef test_a(x):\n    assert change(len(x), 2) == 2 - len(x)\n",
     "value": "def test_a():\n    assert change(1, 2) == 1\n",
     "approx": "def test_a():\n    assert change(0.1, 0.3) == pytest.approx(0.2)\n",
     "tolerance": "def test_a():\n    result = change(0.1, 0.3)\n    assert abs(result - 0.2) < 1e-9\n    assert math.isclose(result, 0.2, rel_tol=1e-9)\n",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from guardrails.checks.codes import finding
@@ -82,35 +82,17 @@ class NewTests(Stages):
         units = named_units(self.tree(), sound, self.policy)
         lines = lines_of(units)
         near = [tree for tree in bad if any(tree.get(path) != self.base.get(path) for path in lines)] if sound else []
-        told = [bench.test(self.shown(tree), only=sound).asserted for tree in near]
-        killed = sum(map(bool, told))
+        killed = sum(bool(bench.test(self.shown(tree), only=sound).asserted) for tree in near)
         seed = seed_for(self.secret, self.seed, self.attempt, "references")
         tried: Sequence[tuple[Mutant, str]] = ()
         if lines and sound:
             most = self.policy.mutation.most
             tried = bench.mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=sound)
         found += self.judge_kills(tried, units) if sound else []
-        if not found:
-            found += self.judge_each(sorted(set(sound) - set().union(*told)), lines, seed)
         why = "every new test claims a defect" if not sound else "the new tests name no function of the package"
         why = why if self.then is None else "tests of a pair are judged on what its logic changes"
         self.measured["mutation"] = mutation_figures(tried, why) | {"bad": len(near), "bad_killed": killed}
         return found, {"good": len(good), "kept": kept, "alone": alone, **self.measured["mutation"]}
-
-    def judge_each(self, names: Sequence[str], all_lines: Mapping[str, set[int]], seed: int) -> list[Finding]:
-        """Ask each new test for a mutant that it kills: one that tells nothing may stand beside one that does."""
-        found, cases = list[Finding](), dict[str, list[str]]()
-        for name in names:
-            cases.setdefault(name.partition("[")[0], []).append(name)
-        for name, only in cases.items() if len(self.new()) > 1 else ():
-            lines = lines_of(named_units(self.tree(), only, self.policy)) or all_lines
-            most = self.policy.mutation.most
-            tried = (
-                self.ready().mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=only) if lines else ()
-            )
-            if not any(end == "killed" for _, end in tried):
-                found.append(finding("GR705", "", 0, "none", f"a mutant to die by {name!r}"))
-        return found
 
     def keeps(self, run: TestRun, new: Collection[str]) -> bool:
         """Say whether a good version meets new tests. It may have the defect that some claim, but not break them."""

@@ -65,7 +65,6 @@ class FakeBench:
     new_kill: tuple[int, int] = (5, 6)
     new_crash: int = 0
     unsteady: bool = False
-    idle: str = ""
     seen: list[str] = field(default_factory=list)
 
     def test(
@@ -84,10 +83,10 @@ class FakeBench:
         outcomes = dict.fromkeys(LOCKED, "passed")
         loss = tree.get("tests/generated/test_loss.py", b"").decode()
         asserted = set()
-        for name in ("test_defect_of_the_loss", "test_plainly", "test_more", "test_more_still"):
-            if f"def {name}(" in loss:
+        for name in ("test_defect_of_the_loss", "test_plainly", "test_more"):
+            if name in loss:
                 key = f"tests/generated/test_loss.py::{name}"
-                good = name.startswith("test_more") or repaired
+                good = name == "test_more" or repaired
                 outcomes[key] = "passed" if good and not (self.unsteady and shuffle is not None) else "failed"
                 asserted |= set() if good or self.crashing else {key}
         outcomes |= {name: outcome for name, outcome in self.failing.items() if repaired}
@@ -114,8 +113,6 @@ class FakeBench:
     ) -> list[tuple[Mutant, str]]:
         self.seen.append("mutants")
         assert 8 in lines[SIGNAL]
-        if self.idle and all(self.idle in name for name in only):
-            return [(Mutant(SIGNAL, 8, "operator", "last - first", "last * 2"), "survived")]
         if only and b"2.0 * first" in tree[SIGNAL]:
             killed, reached = self.new_kill
             ends = ["killed"] * killed + ["survived"] * (reached - killed) + ["unreached"] * 3
@@ -230,14 +227,6 @@ def test_hidden_layers_look_alike_to_the_proposer() -> None:
         judge(FakeBench(lies=((SIGNAL, 8),))).proposer_view(),
     ]
     assert views[0] == views[1]
-
-
-def test_each_new_test_kills_a_mutant_or_fails_on_a_bad_version() -> None:
-    more = b"+\n+\n+def test_more_still():\n+    assert change(1.0, 3.0) == 2.0\n"
-    both = SOUND.replace(b"+1,5 @@", b"+1,9 @@").rstrip(b"\n") + b"\n" + more
-    assert judge(FakeBench(), both, "tests").allowed
-    [found] = judge(FakeBench(idle="test_more_still"), both, "tests").findings
-    assert found.code == "GR705" and "test_more_still" in found.reason
 
 
 def test_a_patch_that_asks_for_more_changes_than_anyone_waits_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

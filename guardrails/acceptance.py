@@ -193,8 +193,6 @@ def failing_scenarios(
         if "trend" in content:
             count += 1
             held, same = _rises(content, params, start, seed, before, alike)
-            if held and same and alike:
-                same = _set_otherwise(content, params, start, seed, alike)
             failing += [] if held else [path]
             other += [] if same else [path]
         else:
@@ -247,7 +245,7 @@ def _rises(
     """Say whether in markets that trend all decisions are sound, and hold what rises where those before did; and
     whether they are those of the code that has to be alike, with the same parameters. The first no is the last word.
     """
-    trend, shares, nearer = Trend.read(scenario["trend"]), list[float](), False
+    trend, shares = Trend.read(scenario["trend"]), list[float]()
     for world in trend_worlds(trend, seed):
         given = params if world.own else {**params, **scenario.get("params", {})}
         limits = {name: given[key] for name, key in scenario.get("limits", {}).items() if key in given}
@@ -264,13 +262,14 @@ def _rises(
         if course is None or (then and course.worse(then, trend.lead, limits, same)):
             return False, True
         if alike:
-            told = alike.code.asked(given)
-            beside = alike.code.course(world, sessions, told)
+            beside = alike.code.course(world, sessions, alike.code.asked(given))
             if beside and not _same_course(course, beside):
-                if not nearer and not alike.nearer(world, sessions, start, given):
+                if not alike.nearer(world, sessions, start, given):
                     return True, False
-                nearer = True
+                alike = None  # it is not alike, and may be as it is
         shares.append(course.right(trend.lead))
+    if alike and not _set_otherwise(scenario, params, start, seed, alike):
+        return True, False
     return before is not None or 2.0 * sum(shares) > len(shares), True
 
 

@@ -28,7 +28,7 @@ class Ran:
 
 
 def command(
-    *arguments: str | Path, timeout: float = 240, env: dict[str, str] | None = None, cwd: Path | None = None
+    *arguments: str | Path, timeout: float = 600, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> Ran:
     """Run `python -m oomrl ...` from outside the checkout's folder, on the database of its --state."""
     given = list(map(str, arguments))

@@ -55,7 +55,7 @@ def facts(state: Path) -> dict[str, list[tuple[object, ...]]]:
     return found
 
 
-@pytest.mark.timeout(900)  # two simulations with whole verdicts
+@pytest.mark.timeout(1_500)  # two simulations with whole verdicts
 @pytest.mark.slow
 def test_scrambling_the_tape_after_a_day_changes_nothing_before(tmp_path: Path, command: Command) -> None:
     tape = load_tape("builtin")

@@ -45,6 +45,7 @@ def repair(tmp_path_factory: pytest.TempPathFactory) -> str:
     return patch
 
 
+@pytest.mark.timeout(900)  # several whole verdicts
 def test_a_person_answers_prompts_asks_for_changes_and_approves(repair: str, tmp_path: Path, command: Command) -> None:
     state = tmp_path / "state"
     options = ("--model", "manual", "--reviewer", "person")

@@ -24,6 +24,7 @@ RULES = (
     "Protected financial mathematics may not change.",
     "Statement and branch coverage of the tests must stay at 95 % or above; every changed line must run.",
     "Tests must tell each new condition, choice or number from another: without such tests use what stands.",
+    "What no test demands must decide as it did, or nearer to the version that a person keeps and does not show you.",
     "A hidden judge checks that no decision depends on the future, on names, on dates or on the price level.",
     "The candidate must beat the version that trades by more than luck, net of all costs, and stay invested.",
 )

@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 
 import guardrails
+from guardrails.acceptance import PROPERTIES
 from guardrails.checks.absent import absent_names, with_absent
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, parse_module
@@ -31,7 +32,7 @@ from guardrails.runs import TestRun
 from guardrails.tree import Tree
 from guardrails.verdict import Verdict
 from tests.unit.guardrails import small
-from tests.unit.guardrails.test_acceptance import ByDate, Momentum
+from tests.unit.guardrails.test_acceptance import TREND, ByDate, Momentum, Ranked, TenthLess
 from tests.unit.guardrails.test_patch import EDIT
 
 SCHEMA = json.loads((Path(guardrails.__file__).parent / "schemas" / "verdict.schema.json").read_text())
@@ -227,6 +228,33 @@ def test_hidden_layers_look_alike_to_the_proposer() -> None:
         judge(FakeBench(lies=((SIGNAL, 8),))).proposer_view(),
     ]
     assert views[0] == views[1]
+
+
+class OldAndNew(FakeBench):
+    """Trade a tenth less after the patch."""
+
+    @contextmanager
+    def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[Momentum]:
+        yield (TenthLess if b"2.0 * first" in tree[SIGNAL] else Ranked)({"window": 5, "min_price": 0.0, **params})
+
+
+@pytest.mark.parametrize(("waived", "found"), [({}, {"GR603"}), ({"alike": "people read them"}, set())])
+def test_what_no_test_tells_trades_as_before_unless_a_person_waives_it(waived: dict[str, str], found: set[str]) -> None:
+    tree = small.tree().replace({**BASELINE, "baseline/scenarios/rises.json": json.dumps(TREND).encode()})
+    policy = replace(POLICY, acceptance=replace(POLICY.acceptance, waived={**waived, **dict.fromkeys(PROPERTIES, "")}))
+    verdict = check(tree, EDIT, "logic", policy, bench=OldAndNew(), secret=b"s")
+    assert codes(verdict) == found
+    [stage] = [stage for stage in verdict.stages if stage.name == "acceptance"]
+    assert stage.evidence["untold"] == ("nothing" if waived else "all")
+
+
+def test_what_a_test_tells_may_trade_otherwise() -> None:
+    tree = small.tree().replace({**BASELINE, "baseline/scenarios/rises.json": json.dumps(TREND).encode()})
+    policy = replace(POLICY, acceptance=replace(POLICY.acceptance, waived=dict.fromkeys(PROPERTIES, "")))
+    verdict = check(tree, EDIT, "logic", policy, after=TESTS, bench=OldAndNew(), secret=b"s")
+    assert codes(verdict) == set()
+    [stage] = [stage for stage in verdict.stages if stage.name == "acceptance"]
+    assert stage.evidence["untold"] == "nothing"
 
 
 def test_a_patch_that_asks_for_more_changes_than_anyone_waits_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

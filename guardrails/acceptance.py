@@ -159,16 +159,16 @@ class Alike:
                             account.follow(weights(answers[0]))
         except WorkerFault:
             return False
-        return away[0] < away[1]
+        return away[0] < (1.0 - 1e-6) * away[1]
 
 
 def _apart(answer: Mapping[str, Any], good: Mapping[str, Any]) -> float:
     """Return how far two decisions are apart: in weights, and by the share of what plans say otherwise."""
     ours, theirs = weights(answer), weights(good)
     plans, wanted = answer.get("plan") or {}, good.get("plan") or {}
-    said = [(plans.get(name) or {}, wanted.get(name) or {}) for name in {*plans, *wanted}]
+    said = [(plans.get(name) or {}, wanted.get(name) or {}) for name in sorted({*plans, *wanted})]
     other = sum(not close(one.get(key), two.get(key), 1e-6) for one, two in said for key in {*one, *two})
-    apart = sum(abs(ours.get(name, 0.0) - theirs.get(name, 0.0)) for name in {*ours, *theirs})
+    apart = sum(abs(ours.get(name, 0.0) - theirs.get(name, 0.0)) for name in sorted({*ours, *theirs}))
     return float(answer["action"] != good["action"]) + apart + other / max(1, 3 * len(said))
 
 

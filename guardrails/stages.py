@@ -59,7 +59,7 @@ from guardrails.runs import (
     shares,
 )
 from guardrails.tree import Tree
-from guardrails.untold import as_before
+from guardrails.untold import MOST_UNITS, TooManyUnits, as_before
 from guardrails.verdict import Finding, Stage, Verdict
 
 Outcome = tuple[list[Finding], dict[str, Any]]
@@ -231,7 +231,11 @@ class Stages:
             courses.clear()
             courses[key] = {}
         before = Before(partial(bench.worker, self.base, share=TRIAL), old, courses[key])
-        plain = self.as_before() if trends(baseline) and ALIKE not in self.policy.acceptance.waived else self.tree()
+        try:
+            plain = self.as_before() if trends(baseline) and ALIKE not in self.policy.acceptance.waived else self.tree()
+        except TooManyUnits as many:
+            expected = f"at most {MOST_UNITS} changed functions and constants where tests demand some of them"
+            return [finding("GR102", "", 0, f"{many}", expected)], {}
         if self.same_code(plain, self.tree()):
             alike = None
         else:

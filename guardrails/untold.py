@@ -12,8 +12,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from guardrails.policy import Policy
 from guardrails.tree import Tree
 
+#: Changed units of a patch whose tests demand some of them, at most: each is put back in two runs of the tests.
+MOST_UNITS = 30
 #: A definition or constant of a module: its path and its name, `Class.name` for what stands in a class.
 Unit = tuple[str, str]
+
+
+class TooManyUnits(Exception):
+    """More units changed than can be put back one by one."""
 
 
 def as_before(base: Tree, result: Tree, policy: Policy, passes: Callable[[Tree], bool]) -> Tree:
@@ -21,6 +27,9 @@ def as_before(base: Tree, result: Tree, policy: Policy, passes: Callable[[Tree],
 
     `passes` says whether all tests pass on a tree. Everything is put back if it can be, else everything but one unit,
     else unit by unit what can be. Both trees can be parsed.
+
+    Raises:
+        TooManyUnits: tests demand some of more changed units than `MOST_UNITS`.
     """
     package = f"{policy.package_folder}/"
     changed = {
@@ -34,6 +43,8 @@ def as_before(base: Tree, result: Tree, policy: Policy, passes: Callable[[Tree],
     units = [(path, name) for path in changed for name in _differing(base.get(path, b""), result.get(path, b""))]
     if len(units) < 2:
         return result
+    if len(units) > MOST_UNITS:
+        raise TooManyUnits(f"{len(units)}")
     for unit in units:
         made = put_back(base, result, [other for other in units if other != unit])
         if passes(made):

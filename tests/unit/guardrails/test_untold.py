@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from guardrails.tree import Tree
-from guardrails.untold import as_before, put_back
+from guardrails.untold import MOST_UNITS, TooManyUnits, as_before, put_back
 from tests.unit.guardrails import small
 
 PATH = "src/strategy/signal.py"
@@ -151,3 +151,12 @@ def test_nothing_is_put_back_where_each_change_is_needed() -> None:
         lambda tree: all(text in said(tree[PATH]) for text in needed) and "gone" not in said(tree[PATH]),
     )
     assert made == TREES[1]
+
+
+def test_more_units_than_anyone_waits_for_are_refused_before_a_test_runs_for_each() -> None:
+    texts = ["".join(f"A{at} = {at + more}\n" for at in range(MOST_UNITS + 1)) for more in (0, 1)]
+    base, result = (tree.replace({OTHER: text.encode()}) for tree, text in zip(TREES, texts, strict=True))
+    asked = list[Tree]()
+    with pytest.raises(TooManyUnits, match="38"):
+        as_before(base, result, small.policy(), lambda tree: bool(asked.append(tree)))
+    assert len(asked) == 1

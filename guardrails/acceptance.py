@@ -103,7 +103,9 @@ def failing_cases(cases: Sequence[Case], start: Callable[[], AbstractContextMana
 
 @dataclass(frozen=True)
 class Before:
-    """The code before a patch: how it is started, its own parameters, and what is known of it in worlds of one seed."""
+    """Code that a patch is held beside, above all that before it: how it is started, its own parameters, and what is
+    known of it in worlds of one seed.
+    """
 
     start: Start
     params: Mapping[str, Any]
@@ -138,38 +140,52 @@ class Alike:
     bounds: Mapping[str, Bound] = field(default_factory=dict)
     good: Start | None = None
 
-    def nearer(self, world: TrendWorld, sessions: Sequence[Bars], start: Start, given: Mapping[str, Any]) -> bool:
-        """Say whether decisions are nearer to those of the curated version than those of the code before."""
+    def allows(self, world: TrendWorld, sessions: Sequence[Bars], course: Course | None, given: Told) -> bool:
+        """Say whether a course (none: it failed) is that of the code with the same parameters, or nearer to that of the
+        curated version. Where the code alone fails nothing can be told, and it is not.
+        """
+        beside = self.code.course(world, sessions, self.code.asked(given))
+        if course is None or beside is None:
+            return course is beside
+        return _same_course(course, beside) or self.nearer(world, sessions, course, given)
+
+    def nearer(self, world: TrendWorld, sessions: Sequence[Bars], course: Course, given: Told) -> bool:
+        """Say whether decisions are nearer to those of the curated version than those of the code, told the same."""
         if self.good is None:
             return False
-        told = self.code.asked(given)
-        away = [0.0, 0.0]
-        account = TrendAccount(world)
+        told, account, made = self.code.asked(given), TrendAccount(world), iter(course.decided)
+        ours = theirs = 0.0
         try:
-            with start(given) as one, self.code.start(told) as other, self.good(told) as good:
+            with self.code.start(told) as code, self.good(told) as good:
                 for at, bars in enumerate(sessions):
-                    for worker in (one, other, good):
-                        worker.session(bars.day, bars.symbols, bars.columns)
+                    code.session(bars.day, bars.symbols, bars.columns)
+                    good.session(bars.day, bars.symbols, bars.columns)
                     account.show(bars)
                     if world.due(at):
-                        portfolio = account.told(bars.day)
-                        answers = [worker.decide(portfolio) for worker in (one, other, good)]
-                        away = [sum_ + _apart(answer, answers[2]) for sum_, answer in zip(away, answers, strict=False)]
-                        if answers[0]["action"] == "target":
-                            account.follow(weights(answers[0]))
+                        portfolio, held, decision = account.told(bars.day), account.weights(), next(made)
+                        wanted = _decision(good.decide(portfolio), held)
+                        ours += _apart(decision, wanted)
+                        theirs += _apart(_decision(code.decide(portfolio), held), wanted)
+                        if decision[0] == "target":
+                            account.follow(decision[1])
         except WorkerFault:
             return False
-        return away[0] < (1.0 - 1e-6) * away[1]
+        return ours < (1.0 - 1e-6) * theirs
 
 
-def _apart(answer: Mapping[str, Any], good: Mapping[str, Any]) -> float:
-    """Return how far two decisions are apart: in weights, and by the share of what plans say otherwise."""
-    ours, theirs = weights(answer), weights(good)
-    plans, wanted = answer.get("plan") or {}, good.get("plan") or {}
+def _decision(answer: Told, held: Mapping[str, float]) -> tuple[str, Told, Told]:
+    """Return what an answer decides: its action, the weights that it leads to, and its plans."""
+    wanted = weights(answer) if answer["action"] == "target" else held
+    return answer["action"], wanted, answer.get("plan") or {}
+
+
+def _apart(one: tuple[str, Told, Told], two: tuple[str, Told, Told]) -> float:
+    """Return how far two decisions are apart: in action, weights, and the share of what plans say otherwise."""
+    (action, ours, plans), (other, theirs, wanted) = one, two
     said = [(plans.get(name) or {}, wanted.get(name) or {}) for name in sorted({*plans, *wanted})]
-    other = sum(not close(one.get(key), two.get(key), 1e-6) for one, two in said for key in {*one, *two})
-    apart = sum(abs(ours.get(name, 0.0) - theirs.get(name, 0.0)) for name in sorted({*ours, *theirs}))
-    return float(answer["action"] != good["action"]) + apart + other / max(1, 3 * len(said))
+    differing = sum(not close(a.get(key), b.get(key), 1e-6) for a, b in said for key in {*a, *b})
+    apart: float = sum(abs(ours.get(name, 0.0) - theirs.get(name, 0.0)) for name in sorted({*ours, *theirs}))
+    return (1.0 if action != other else 0.0) + apart + differing / max(1, 3 * len(said))
 
 
 def failing_scenarios(
@@ -261,12 +277,8 @@ def _rises(
         course, same = _course(world, sessions, given, start), known == {name: given.get(name) for name in known}
         if course is None or (then and course.worse(then, trend.lead, limits, same)):
             return False, True
-        if alike:
-            beside = alike.code.course(world, sessions, alike.code.asked(given))
-            if beside and not _same_course(course, beside):
-                if not alike.nearer(world, sessions, start, given):
-                    return True, False
-                alike = None  # it is not alike, and may be as it is
+        if alike and not alike.allows(world, sessions, course, given):
+            return True, False
         shares.append(course.right(trend.lead))
     if alike and not _set_otherwise(scenario, params, start, seed, alike):
         return True, False
@@ -276,20 +288,17 @@ def _rises(
 def _set_otherwise(
     scenario: Mapping[str, Any], params: Mapping[str, Any], start: Start, seed: int, alike: Alike
 ) -> bool:
-    """Say whether in further markets both decide the same, with parameters drawn anew for each."""
+    """Say whether it trades alike in further markets too, with parameters drawn anew for each."""
     trend = Trend.read(scenario["trend"])
     for at in range(trend.worlds, trend.worlds + DRAWN):
         world, chance = TrendWorld(trend, seed, at), random.Random(f"{seed}/parameters/{at}")
         sessions = list(world.shown())
         for _ in range(TRIES):  # some go together nowhere
             given = _drawn({**params, **scenario.get("params", {})}, alike.bounds, chance)
-            beside = alike.code.course(world, sessions, alike.code.asked(given))
-            if beside is not None:
-                course = _course(world, sessions, given, start)
-                if course is None:
-                    return False
-                if not _same_course(course, beside) and not alike.nearer(world, sessions, start, given):
-                    return False
+            course = _course(world, sessions, given, start)
+            if not alike.allows(world, sessions, course, given):
+                return False
+            if course is not None:
                 break
     return True
 
@@ -330,10 +339,10 @@ def _course(world: TrendWorld, sessions: Sequence[Bars], params: Mapping[str, An
                     if contract(answer):
                         return None
                     held = account.weights()
-                    wanted = weights(answer) if answer["action"] == "target" else held
-                    course.decided.append((answer["action"], wanted, answer.get("plan") or {}))
-                    course.add(at, told, wanted, held, answer.get("plan") or {})
-                    if wanted is not held:
+                    course.decided.append(_decision(answer, held))
+                    action, wanted, plans = course.decided[-1]
+                    course.add(at, told, wanted, held, plans)
+                    if action == "target":
                         account.follow(wanted)
     except WorkerFault:
         return None

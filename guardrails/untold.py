@@ -70,7 +70,8 @@ def put_back(base: Tree, result: Tree, units: Collection[Unit]) -> Tree:
 
 def _differing(old: bytes, new: bytes) -> list[str]:
     """Return the names of units that two versions of a module say differently."""
-    before, after = (dict(_units(ast.parse(data).body, "")) for data in (old, new))
+    bodies = [ast.parse(data).body for data in (old, new)]
+    before, after = (dict(_units(body, "", other)) for body, other in zip(bodies, reversed(bodies), strict=True))
     said: Mapping[str, list[str | None]] = {
         name: [ast.dump(_bare(units[name])) if name in units else None for units in (before, after)]
         for name in {**after, **before}
@@ -78,11 +79,13 @@ def _differing(old: bytes, new: bytes) -> list[str]:
     return [name for name, (was, now) in said.items() if was != now]
 
 
-def _units(body: Collection[ast.stmt], within: str) -> Iterator[tuple[str, ast.stmt]]:
+def _units(body: Collection[ast.stmt], within: str, other: Collection[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the units of a body by name; a class that the `other` one has as well is what stands in it."""
+    classes = {node.name: node for node in other if isinstance(node, ast.ClassDef)}
     for node in body:
         name = _name(node)
-        if isinstance(node, ast.ClassDef):
-            yield from _units(node.body, f"{within}{name}.")
+        if isinstance(node, ast.ClassDef) and name in classes:
+            yield from _units(node.body, f"{within}{name}.", classes[name].body)
         elif name:
             yield f"{within}{name}", node
 

@@ -467,13 +467,15 @@ def beside(
     before: type[Momentum] = Ranked,
     *,
     good: type[Momentum] | None = None,
+    code: type[Momentum] | None = None,
     bounds: bool = False,
 ) -> list[str]:
     """Return the scenarios in whose markets code trades otherwise than the code that it has to be alike."""
     near = {"parameters.window": Bound("int", min=2, max=90)} if bounds else {}
-    code = Before(started(before), PARAMETERS)
-    alike = Alike(code, near, started(good) if good else None)
-    count, found, other = failing_scenarios(BASELINE, PARAMETERS, started(after), 4, code, alike)
+    params = {**PARAMETERS, "window": 20}
+    first = Before(started(before), params)
+    alike = Alike(Before(started(code), params) if code else first, near, started(good) if good else None)
+    count, found, other = failing_scenarios(BASELINE, params, started(after), 4, first, alike)
     assert count == 1 and not found
     return other
 
@@ -531,6 +533,47 @@ def test_what_has_to_trade_alike_may_come_nearer_to_a_curated_version_and_go_no_
     assert beside(LessOfAll, TenthLess, good=Ranked) == [*BASELINE]
     assert beside(LessOfOne, Ranked, good=Ranked) == [*BASELINE]
     assert beside(TenthLess, LessOfAll, good=Raising) == [*BASELINE]
+
+
+class LessOfMany(LessOfAll):
+    """Come nearer to what holds all, but in wide markets."""
+
+    @property
+    def part(self) -> float:  # type: ignore[override]
+        return 0.5 if len(self.history) > 80 else 0.9
+
+
+def test_what_comes_nearer_to_a_curated_version_does_so_in_each_market() -> None:
+    assert beside(LessOfMany, LessOfAll, good=Ranked) == [*BASELINE]
+
+
+class FailingOnce(Ranked):
+    """Fail once there was a halt."""
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        if "halt" in self.seen:
+            raise WorkerFault("NameError: no")
+        return super().decide(portfolio)
+
+
+def test_where_the_code_to_be_alike_fails_alone_nothing_can_be_told_and_that_refuses() -> None:
+    assert beside(Ranked, code=Ranked) == []
+    assert beside(Ranked, code=FailingOnce) == [*BASELINE]
+    assert beside(FailingOnce, FailingOnce) == []  # what failed before is not asked of the code after it
+
+
+class Strict(Ranked):
+    """Take no other window than 20."""
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        super().__init__(params)
+        if params.get("window", 20) != 20:
+            raise WorkerFault("ValueError: no")
+
+
+def test_parameters_that_only_one_of_two_takes_tell_them_apart() -> None:
+    assert beside(Strict, Strict, bounds=True) == []
+    assert beside(Ranked, Strict, bounds=True) == beside(Strict, Ranked, bounds=True) == [*BASELINE]
 
 
 def test_what_has_to_trade_alike_does_so_at_other_parameters_too() -> None:

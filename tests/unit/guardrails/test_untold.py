@@ -153,6 +153,13 @@ def test_nothing_is_put_back_where_each_change_is_needed() -> None:
     assert made == TREES[1]
 
 
+def test_a_class_that_only_one_version_has_is_put_back_as_a_whole() -> None:
+    texts = [b"class Old:\n    a = 1\n\n\nB = 1\n", b"class New:\n    a = 1\n\n\nB = 2\n"]
+    base, result = (tree.replace({PATH: b"C = 1\n", OTHER: text}) for tree, text in zip(TREES, texts, strict=True))
+    made = as_before(base, result, small.policy(), holding({OTHER: "B = 2"}))
+    assert said(made[OTHER]) == said("class Old:\n    a = 1\n\n\nB = 2\n")
+
+
 def test_more_units_than_anyone_waits_for_are_refused_before_a_test_runs_for_each() -> None:
     texts = ["".join(f"A{at} = {at + more}\n" for at in range(MOST_UNITS + 1)) for more in (0, 1)]
     base, result = (tree.replace({OTHER: text.encode()}) for tree, text in zip(TREES, texts, strict=True))

@@ -24,24 +24,29 @@ def sides(node: ast.AST) -> list[Side]:
 
     An expression that makes no choice has none.
     """
-    masked = isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
+    bitwise = isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
     turned = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert)
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         pairs = zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)
         alone: list[Side] = [(ast.Compare(left, [op], [right]), [node]) for left, op, right in pairs]
         return [*_both(node), *alone]
-    if isinstance(node, ast.expr) and (masked or turned or isinstance(node, ast.Compare)):
+    if isinstance(node, ast.expr) and (bitwise or turned or isinstance(node, ast.Compare)):
         return _both(node)
     if not isinstance(node, ast.Call):
         return []
-    name, given = getattr(node.func, "attr", getattr(node.func, "id", "")), node.args
     masks = [word for word in node.keywords if word.arg == "where"]
-    if masks:
-        return [
-            (ast.Call(node.func, given, [ast.keyword("where", ast.Constant(sure)), *rest]), [masks[0].value])
-            for rest in [[word for word in node.keywords if word.arg != "where"]]
-            for sure in (True, False)
-        ]
+    others = [word for word in node.keywords if word.arg != "where"]
+    masked: list[Side] = [
+        (ast.Call(node.func, node.args, [ast.keyword("where", ast.Constant(sure)), *others]), [word.value])
+        for word in masks
+        for sure in (True, False)
+    ]
+    return [*_of_call(node), *masked]
+
+
+def _of_call(node: ast.Call) -> list[Side]:
+    """Return the sides of a call by what is called."""
+    name, given = getattr(node.func, "attr", getattr(node.func, "id", "")), node.args
     if name in TRUTHS:
         return _both(node)
     if name in SIGNS:

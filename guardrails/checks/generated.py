@@ -361,10 +361,8 @@ def _single(node: ast.expr) -> bool:
     if name in ("just", "none"):
         return True
     if name == "sampled_from":
-        shown = [*node.args, *words.values()]
-        return (
-            bool(shown) and len(set(map(ast.dump, getattr(shown[0], "elts", [ast.Constant(0), ast.Constant(1)])))) < 2
-        )
+        values = [getattr(item, "elts", None) for item in (*node.args, *words.values())]
+        return bool(values) and values[0] is not None and len(set(map(ast.dump, values[0]))) < 2
     if name in ("one_of", "tuples"):
         return all(map(_single, node.args)) and (name == "tuples" or len(set(map(ast.dump, node.args))) < 2)
     if name in ("binary", "dictionaries", "lists", "sets", "text"):

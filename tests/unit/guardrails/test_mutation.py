@@ -328,6 +328,37 @@ def test_each_new_use_of_a_parameter_is_tried_with_all_others() -> None:
     assert asked(before, before.replace("p.", "q.").replace("(p,", "(q,"), names) == []
 
 
+def test_a_parameter_that_is_read_by_its_name_as_a_text_is_tried_with_all_others() -> None:
+    before = "def f(p, x):\n    return x\n"
+    names = ("least", "most", "other")
+    for use in ('p["most"]', 'getattr(p, "most")', 'p.get("most")'):
+        found = asked(before, before.replace("return x", f"return x * {use}"), names)
+        assert [text for kind, text in found if kind == "other parameter"] == ["'least'", "'other'"], use
+    said = before.replace("return x", 'raise ValueError("most")').replace("p, x", "p")
+    assert asked(before, said, names) == []
+
+
+def test_what_stands_behind_a_keyword_is_a_part_and_can_be_left_out() -> None:
+    before = "def f(x, y):\n    return x\n"
+    call = "np.clip(x, a_min=y, a_max=x.high, axis=0)"
+    texts = [text for kind, text in asked(before, before.replace("return x", f"return {call}")) if kind == "part"]
+    for part in ("y", "x.high", "np.clip(x, a_max=x.high, axis=0)", "np.clip(x, a_min=y, axis=0)"):
+        assert f"like({part}, {call}, '')" in texts
+    assert not any("np.clip(x, a_min=y, a_max=x.high)" in text for text in texts)  # a form, which says nothing
+
+
+def test_a_mask_behind_where_is_a_choice_beside_what_the_call_decides() -> None:
+    plain = [ast.unparse(side) for side, _ in sides(ast.parse("np.sum(x, where=m)", mode="eval").body)]
+    assert plain == ["np.sum(x, where=True)", "np.sum(x, where=False)"]
+    both = [ast.unparse(side) for side, _ in sides(ast.parse("np.any(x, where=m)", mode="eval").body)]
+    assert both == [
+        "np.any(x, where=m) | True",
+        "np.any(x, where=m) & False",
+        "np.any(x, where=True)",
+        "np.any(x, where=False)",
+    ]
+
+
 def test_what_nests_too_deep_is_told_by_its_burden() -> None:
     deep = "def f(x):\n    return " + "(" * 40 + "x" + " > x)" * 40 + "\n"
     assert burden(ast.parse(deep), (2,)) > 40 * 40 > burden(ast.parse(PARTS), range(1, 12))

@@ -47,10 +47,12 @@ class Reach:
 
     @classmethod
     def read(cls, report: Mapping[str, Any]) -> Reach:
-        """Read a report's `seconds`, `reach` and `modules`."""
+        """Read a report's `seconds`, `reach` and `modules`; tests that did not pass tell nothing of a line."""
+        failed = {name for name, outcome in report["outcomes"].items() if outcome != "passed"}
         tests = {
             path: {
-                int(line): tuple(map(str, names)) for line, names in sorted(table.items(), key=lambda row: int(row[0]))
+                int(line): tuple(name for name in map(str, names) if name not in failed)
+                for line, names in sorted(table.items(), key=lambda row: int(row[0]))
             }
             for path, table in report["reach"].items()
         }

@@ -40,7 +40,8 @@ JOB = _received()
 TREE, SCRATCH = JOB["tree"], os.environ["TMPDIR"]
 os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", HOME=SCRATCH, HYPOTHESIS_STORAGE_DIRECTORY=SCRATCH)
 os.chdir(SCRATCH)
-KILLED, CRASHED, SURVIVED = b"killed", b"crashed", b"survived"
+KILLED, CRASHED, SURVIVED = "killed", "crashed", "survived"
+CONTROL = -1  # the change that changes nothing
 AFTER_CRASH = 10  # so many more tests may still show an assertion that fails
 
 
@@ -148,6 +149,7 @@ class Report:
         self.outcomes: dict[str, str] = {}
         self.asserted: list[str] = []
         self.planted: dict[int, str] = {}
+        self.control = SURVIVED
         self.planting = (0.0, 0.0)  # what trying them took, without the start: seconds, processor seconds
         self.modules: list[str] = []
         self.fault = ""
@@ -187,22 +189,39 @@ class Report:
         if JOB["changes"]:
             reached = [SWITCH.reached.get(k, ()) for k in range(JOB["changes"])]
             before = os.times()
-            self.plant(items, set(chosen), reached if JOB["reach"] is None else JOB["reach"])
+            # What does not pass as it stands tells nothing of a change.
+            passed = {name for name in chosen if self.outcomes.get(name, "passed") == "passed"}
+            self.plant(items, passed, reached if JOB["reach"] is None else JOB["reach"])
             after = os.times()
             self.planting = (after.elapsed - before.elapsed, sum(after[:4]) - sum(before[:4]))
         return True
 
     def plant(self, items: dict[str, Any], chosen: set[str], reached: list[Any]) -> None:
-        """Try every change in a fork of its own, a few at a time."""
+        """Try every change on the tests that reach it; then, with nothing changed, the tests that decided.
+
+        Whatever else tells a fork from the first run would pass for a change that tests notice.
+        """
+        order = sorted(chosen, key=lambda name: (self.seconds.get(name, 0), name))
+        trials = {name: Trial(items[name], self.seconds.get(name, 0)) for name in order}
         gc.collect()
         gc.freeze()
-        left, running = list(range(JOB["changes"]))[::-1], dict[int, tuple[int, int]]()
+        names = {k: [name for name in order if name in tests] for k, tests in enumerate(map(set, reached))}
+        ran = self.fork({k: [trials[name] for name in chain] for k, chain in names.items()})
+        decided = {
+            name for k, chain in names.items() if self.planted[k] in (KILLED, CRASHED) for name in chain[: ran[k]]
+        }
+        if decided:
+            self.fork({CONTROL: [trials[name] for name in order if name in decided]})
+        self.control = self.planted.pop(CONTROL, SURVIVED)
+
+    def fork(self, chains: dict[int, list[Trial]]) -> dict[int, int]:
+        """Try changes in forks of their own, a few at a time; return how many tests each came to."""
+        left, running, ran = list(chains)[::-1], dict[int, tuple[int, int]](), dict[int, int]()
         while left or running:
             while left and len(running) < JOB["parallel"]:
                 k = left.pop()
-                names = sorted(chosen.intersection(reached[k]), key=lambda name: (self.seconds.get(name, 0), name))
                 self.planted[k] = "unreached"
-                if names:
+                if chains[k]:
                     read, write = os.pipe()
                     try:
                         child = os.fork()
@@ -214,40 +233,91 @@ class Report:
                         time.sleep(0 if running else 0.05)
                         break
                     if child == 0:
-                        self.try_change(k, [items[name] for name in names], write)
+                        try_change(k, chains[k], write)
                     os.close(write)
                     running[read] = (k, child)
             for read in select.select(list(running), [], [])[0] if running else ():
                 k, child = running.pop(read)
-                said = os.read(read, 16)
+                said, _, came = os.read(read, 32).decode().partition(" ")
                 os.close(read)
                 os.waitpid(child, 0)
-                self.planted[k] = (said if said in (KILLED, SURVIVED) else CRASHED).decode()
+                self.planted[k] = said if said in (KILLED, SURVIVED) else CRASHED
+                ran[k] = int(came) if came else len(chains[k])
+        return ran
 
-    def try_change(self, k: int, items: list[Any], answer: int) -> NoReturn:
-        """Turn change k on and run the tests, the quickest first, until one fails by its assertion."""
-        each = [self.seconds.get(item.nodeid, 0) for item in items]
-        # Twice what the tests took before is theirs, so that the pace of the day decides nothing.
-        slowest, allowed = max(each), JOB["change_seconds"] + 2 * sum(each)
-        # A change may loop for ever: the kernel ends it, by processor time so that a busy machine changes nothing.
-        signal.setitimer(signal.ITIMER_PROF, allowed + 10 * slowest)
-        signal.setitimer(signal.ITIMER_REAL, 60 + 100 * slowest)  # one that only sleeps
-        said, begun = SURVIVED, time.process_time()
-        try:
-            SWITCH.active.add(k)
-            more = len(items)
-            for item in items:
-                outcome, asserted = _tried(item)
-                if asserted:
-                    said, more = KILLED, 0
-                elif outcome != "passed" and said != CRASHED:
-                    said, more = CRASHED, 0 if JOB["any_failure"] else AFTER_CRASH
-                more -= 1
-                if more < 0 or time.process_time() - begun > allowed:
-                    break
-        finally:
-            os.write(answer, said)
-            os._exit(0)
+
+class Trial:
+    """One test as forks run it: no further than its first failure, and without pytest's reports.
+
+    One that takes nothing but its case is called as it stands; others are set up by pytest's hooks. What keeps a test
+    from passing, a skip too, is a failure. Tests of unittest need the reports.
+    """
+
+    def __init__(self, item: Any, seconds: float) -> None:
+        self.item, self.seconds = item, seconds
+        self.known = type(item) is pytest.Function
+        self.case: dict[str, Any] = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        self.plain = (
+            self.known
+            and set(item.fixturenames) == set(self.case)
+            and all(mark.name == "parametrize" and not mark.kwargs.get("indirect") for mark in item.iter_markers())
+        )
+        self.call = item.obj if self.plain else None
+
+    def run(self) -> tuple[str, bool]:
+        """Return the outcome, and whether the test failed by an assertion of its own."""
+        if not self.known:
+            return _run(self.item)
+        item, outcome = self.item, "passed"
+        if self.plain:
+            steps: list[tuple[Any, dict[str, Any]]] = [(self.call, self.case)]
+        else:
+            if not item._request:
+                item._initrequest()
+            hooks = item.ihook
+            steps = [
+                (hooks.pytest_runtest_setup, {"item": item}),
+                (hooks.pytest_runtest_call, {"item": item}),
+                (hooks.pytest_runtest_teardown, {"item": item, "nextitem": None}),
+            ]
+        for number, (step, given) in enumerate(steps):
+            if outcome != "passed" and number == 1:
+                continue  # what was set up is torn down, whatever came between
+            try:
+                step(**given)
+            except (pytest.exit.Exception, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001  whatever a test dies of
+                outcome = "failed"
+                if number == len(steps) // 2 and _asserts(error):
+                    return outcome, True
+        return outcome, False
+
+
+def try_change(k: int, chain: list[Trial], answer: int) -> NoReturn:
+    """Turn change k on and run the tests, the quickest first, until one fails by its assertion."""
+    # Twice what the tests took before is theirs, so that the pace of the day decides nothing.
+    slowest, allowed = max(t.seconds for t in chain), JOB["change_seconds"] + 2 * sum(t.seconds for t in chain)
+    # A change may loop for ever: the kernel ends it, by processor time so that a busy machine changes nothing.
+    signal.setitimer(signal.ITIMER_PROF, allowed + 10 * slowest)
+    signal.setitimer(signal.ITIMER_REAL, 60 + 100 * slowest)  # one that only sleeps
+    said, begun, ran = SURVIVED, time.process_time(), 0
+    try:
+        SWITCH.active.add(k)
+        more = len(chain)
+        for trial in chain:
+            ran += 1
+            outcome, asserted = trial.run()
+            if asserted:
+                said, more = KILLED, 0
+            elif outcome != "passed" and said != CRASHED:
+                said, more = CRASHED, 0 if JOB["any_failure"] else AFTER_CRASH
+            more -= 1
+            if more < 0 or time.process_time() - begun > allowed:
+                break
+    finally:
+        os.write(answer, f"{said} {ran}".encode())
+        os._exit(0)
 
 
 def _shared() -> dict[tuple[str, str], bytes]:
@@ -266,7 +336,7 @@ def _run(item: Any) -> tuple[str, bool]:
     outcome, raised = "passed", list[Any]()
 
     def brief(excinfo: Any) -> str:  # nobody reads the long form, which takes longer than most tests
-        raised.append(excinfo)
+        raised.append(excinfo.value)
         return str(excinfo.typename)
 
     item.repr_failure = brief
@@ -278,41 +348,16 @@ def _run(item: Any) -> tuple[str, bool]:
     return outcome, any(map(_asserts, raised))
 
 
-def _tried(item: Any) -> tuple[str, bool]:
-    """Run one test as `_run` does, by the same hooks but without pytest's reports, and no further than its assertion.
-
-    What else keeps it from passing, a skip too, is a failure. Tests of unittest need the reports: `_run` it is.
-    """
-    if type(item) is not pytest.Function:
-        return _run(item)
-    if not item._request:
-        item._initrequest()
-    outcome, call = "passed", item.ihook.pytest_runtest_call
-    for hook, given in (
-        (item.ihook.pytest_runtest_setup, {}),
-        (call, {}),
-        (item.ihook.pytest_runtest_teardown, {"nextitem": None}),
-    ):
-        if outcome != "passed" and not given:
-            continue  # what was set up is torn down, whatever came between
-        try:
-            hook(item=item, **given)
-        except (pytest.exit.Exception, KeyboardInterrupt):
-            raise
-        except BaseException:  # noqa: BLE001  whatever a test dies of
-            outcome = "failed"
-            if hook is call and _asserts(pytest.ExceptionInfo.from_current()):
-                return outcome, True
-    return outcome, False
-
-
-def _asserts(excinfo: Any) -> bool:
+def _asserts(error: BaseException) -> bool:
     """Say whether an assertion failed that stands in the tests: of this tree's frames the innermost is theirs."""
-    if excinfo.type not in (AssertionError, pytest.fail.Exception):
+    if type(error) not in (AssertionError, pytest.fail.Exception):
         return False
-    places = [os.path.relpath(entry.path, TREE) for entry in excinfo.traceback]
-    mine = [place for place in places if not place.startswith("..")]
-    return bool(mine) and mine[-1].startswith(JOB["tests"] + "/")
+    innermost, trace = "", error.__traceback__
+    while trace is not None:
+        place = trace.tb_frame.f_code.co_filename
+        innermost = place if place.startswith(f"{TREE}/") else innermost
+        trace = trace.tb_next
+    return innermost.startswith(f"{TREE}/{JOB['tests']}/")
 
 
 def _covered() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -346,6 +391,7 @@ def main() -> None:
         "outcomes": report.outcomes,
         "asserted": report.asserted,
         "planted": report.planted,
+        "control": report.control,
         "planting": report.planting,
         "modules": report.modules,
         "seconds": report.seconds,

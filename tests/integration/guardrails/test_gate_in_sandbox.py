@@ -12,7 +12,7 @@ from guardrails.bench import NoBench, open_bench
 from guardrails.gate import LAYERS, check
 from guardrails.policy import Policy
 from guardrails.sandbox import Limits
-from guardrails.sandboxed import SandboxBench
+from guardrails.sandboxed import SandboxBench, TestingError
 from guardrails.tree import Tree
 from guardrails.verdict import Verdict
 from tests.integration.guardrails import whole_gate
@@ -90,6 +90,47 @@ def test_a_mutant_ends_as_the_test_that_meets_it_ends(name: str, policy: Policy,
     line = base["src/strategy/signal.py"].decode().splitlines().index("    return first / last") + 1
     ends = {mutant.kind: how for mutant, how in bench.mutants(base, {"src/strategy/signal.py": {line}}, seed=0, most=9)}
     assert ends["swapped operands"] == end
+
+
+DEEP = """import pytest
+
+from strategy.signal import ratio
+
+
+def deep(left):
+    return 0 if left == 0 else 1 + deep(left - 1)
+
+
+@pytest.fixture
+def room():
+    return {left}
+
+
+def test_ratio(room):
+    ratio(6.0, 3.0)
+    with pytest.raises(RecursionError):
+        deep(room)
+
+
+def test_plainly():
+    ratio(6.0, 3.0)
+    with pytest.raises(RecursionError):
+        deep({left})
+"""
+
+
+def test_a_test_that_fails_in_a_fork_where_nothing_is_changed_kills_nothing(
+    policy: Policy, cache: dict[str, Any]
+) -> None:
+    """Forks call tests with less around them; a test that sees it would fail for every change, and prove nothing."""
+    bench = open_bench(HERE, policy)
+    for left in range(900, 1_000, 3):  # the least depth that is too deep for the first run
+        base = tree().replace({"tests/test_signal.py": DEEP.replace("{left}", str(left)).encode()})
+        if bench.test(base, cover=True).passed():
+            break
+    line = base["src/strategy/signal.py"].decode().splitlines().index("    return first / last") + 1
+    with pytest.raises(TestingError, match="nothing is changed"):
+        bench.mutants(base, {"src/strategy/signal.py": {line}}, seed=0, most=9)
 
 
 def test_what_tests_load_as_they_run_is_loaded_once(policy: Policy, cache: dict[str, Any]) -> None:

@@ -155,7 +155,15 @@ def replay_together(
     observed = Observed()
     prints = Prints(observed.roster)
     lanes = [
-        _Lane(worker, terms, observed, prints, None if on_record is None else partial(on_record, number), watch)
+        _Lane(
+            worker,
+            terms,
+            observed,
+            prints,
+            None if on_record is None else partial(on_record, number),
+            watch,
+            beside=len(runs) > 1,
+        )
         for number, ((worker, terms), watch) in enumerate(zip_longest(runs, watches))
     ]
     daily = any(lane.account.cadence is Cadence.DAILY for lane in lanes)
@@ -172,14 +180,15 @@ def replay_together(
         for at, day in enumerate(bars.days):
             before, week = week, day.isocalendar()[:2]
             if at >= first and (daily or week != before or at == count - 1):
+                # One lane after another, so that each worker thinks while the engine is with the other lanes.
                 for lane in lanes:
+                    lane.plan()
                     lane.settle(stretch, first, at)
                     lane.ask()
                 first = at + 1
-                for lane in lanes if first == count else ():
-                    lane.explain(stretch, count)
-                for lane in lanes:
-                    lane.plan()
+        for lane in lanes if first == count else ():
+            lane.explain(stretch, count)
+            lane.plan()
     return [lane.result(observed.roster) for lane in lanes]
 
 
@@ -194,8 +203,9 @@ class _Lane:
         prints: Prints,
         on_record: Callable[[SessionRecord], None] | None,
         watch: Watch | None,
+        beside: bool,
     ) -> None:
-        self.worker, self.on_record, self.watch = worker, on_record, watch
+        self.worker, self.on_record, self.watch, self.beside = worker, on_record, watch, beside
         self.exchange = PaperExchange(
             terms.capital,
             terms.friction,
@@ -214,6 +224,7 @@ class _Lane:
         self.work: Work | None = None
         self.batches: list[Batch | None] = []
         self.asked: Portfolio | None = None
+        self.settled = False
         self.days: list[date] = []
         self.rows: list[tuple[int, int, float, float, float, int, int, float]] = []
         self.parts: list[Floats] = []
@@ -228,6 +239,7 @@ class _Lane:
 
     def settle(self, stretch: Stretch, first: int, last: int) -> None:
         """Show sessions to the worker and settle them; what is planned after the last one is left to `plan`."""
+        self.settled = True
         self._show(stretch.sessions[first : last + 1])
         at = first
         while at <= last:
@@ -297,8 +309,10 @@ class _Lane:
                 self.failure = failure
 
     def plan(self) -> None:
-        """Plan after the last session that was settled."""
-        decision, asked, self.asked = None, self.asked, None
+        """Plan after the last session that was settled, where nothing is planned yet."""
+        if not self.settled:
+            return
+        decision, asked, self.asked, self.settled = None, self.asked, None, False
         if asked is not None and self.failure is None:
             try:
                 decision = self.worker.decide(asked)
@@ -311,8 +325,9 @@ class _Lane:
             try:
                 for session in sessions:
                     self.worker.show(session)
-                # One alone goes with the next question: a message more costs both sides what they could gain.
-                if len(sessions) > 1:
+                # One alone goes with the next question, and all of them where other workers think meanwhile: a message
+                # more costs both sides what they could gain.
+                if len(sessions) > 1 and not self.beside:
                     self.worker.flush()
             except StrategyFailure as failure:
                 self.failure = failure

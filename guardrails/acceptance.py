@@ -23,6 +23,8 @@ from guardrails.trends import Course, Trend, TrendAccount, TrendWorld, trend_wor
 
 PROPERTIES = ("contract", "activity", "prefix", "restart", "rename", "weeks", "scale", "cash")
 Told = Mapping[str, Any]
+#: An action, the weights that it leads to, and its plans.
+Decision = tuple[str, Told, Told]
 #: Years that markets are moved to; from when on, and in how many years, every week is decided in; sessions of a year.
 ERAS = (1976, 1994, 2002, 2007, 2010, 2012, 2017, 2022, 2041)
 LIVE, LIVE_YEARS, YEAR = date(2024, 1, 1), 10, 272
@@ -163,9 +165,9 @@ class Alike:
                     account.show(bars)
                     if world.due(at):
                         portfolio, held, decision = account.told(bars.day), account.weights(), next(made)
-                        wanted = _decision(good.decide(portfolio), held)
-                        ours += _apart(decision, wanted)
-                        theirs += _apart(_decision(code.decide(portfolio), held), wanted)
+                        wanted = decision_in(good.decide(portfolio), held)
+                        ours += apart(decision, wanted)
+                        theirs += apart(decision_in(code.decide(portfolio), held), wanted)
                         if decision[0] == "target":
                             account.follow(decision[1])
         except WorkerFault:
@@ -173,13 +175,13 @@ class Alike:
         return ours < (1.0 - 1e-6) * theirs
 
 
-def _decision(answer: Told, held: Mapping[str, float]) -> tuple[str, Told, Told]:
+def decision_in(answer: Told, held: Mapping[str, float]) -> Decision:
     """Return what an answer decides: its action, the weights that it leads to, and its plans."""
     wanted = weights(answer) if answer["action"] == "target" else held
     return answer["action"], wanted, answer.get("plan") or {}
 
 
-def _apart(one: tuple[str, Told, Told], two: tuple[str, Told, Told]) -> float:
+def apart(one: Decision, two: Decision) -> float:
     """Return how far two decisions are apart: in action, weights, and the share of what plans say otherwise."""
     (action, ours, plans), (other, theirs, wanted) = one, two
     said = [(plans.get(name) or {}, wanted.get(name) or {}) for name in sorted({*plans, *wanted})]
@@ -205,7 +207,7 @@ def failing_scenarios(
     go on so. Without code before, half of all decisions must be right.
     """
     count, failing, other = 0, list[str](), list[str]()
-    for path, content in _scenarios(baseline):
+    for path, content in scenarios_of(baseline):
         if "trend" in content:
             count += 1
             held, same = _rises(content, params, start, seed, before, alike)
@@ -225,10 +227,11 @@ def failing_scenarios(
 
 def trends(baseline: Tree) -> bool:
     """Say whether a baseline has markets that trend."""
-    return any("trend" in content for _, content in _scenarios(baseline))
+    return any("trend" in content for _, content in scenarios_of(baseline))
 
 
-def _scenarios(baseline: Tree) -> Iterator[tuple[str, dict[str, Any]]]:
+def scenarios_of(baseline: Tree) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the path and content of each scenario."""
     for path, data in baseline.items():
         content = json.loads(data) if path.endswith(".json") and "/references/" not in path else None
         if isinstance(content, dict) and ("trend" in content or "sessions" in content):
@@ -294,7 +297,7 @@ def _set_otherwise(
         world, chance = TrendWorld(trend, seed, at), random.Random(f"{seed}/parameters/{at}")
         sessions = list(world.shown())
         for _ in range(TRIES):  # some go together nowhere
-            given = _drawn({**params, **scenario.get("params", {})}, alike.bounds, chance)
+            given = drawn({**params, **scenario.get("params", {})}, alike.bounds, chance)
             course = _course(world, sessions, given, start)
             if not alike.allows(world, sessions, course, given):
                 return False
@@ -303,7 +306,7 @@ def _set_otherwise(
     return True
 
 
-def _drawn(params: Mapping[str, Any], bounds: Mapping[str, Bound], chance: random.Random) -> dict[str, Any]:
+def drawn(params: Mapping[str, Any], bounds: Mapping[str, Bound], chance: random.Random) -> dict[str, Any]:
     """Return parameters of which about half are drawn anew within their bounds, near to what they are."""
     given = dict(params)
     for key, bound in sorted(bounds.items()):
@@ -318,11 +321,14 @@ def _drawn(params: Mapping[str, Any], bounds: Mapping[str, Bound], chance: rando
 
 def _same_course(course: Course, other: Course) -> bool:
     """Say whether two strategies decided the same in a world, whatever reasons they gave."""
-    pairs = zip(course.decided, other.decided, strict=False)
-    return len(course.decided) == len(other.decided) and all(
-        action == to and _same_weights(given, asked) and close(plans, wanted, 1e-6, 1e-7)
-        for (action, given, plans), (to, asked, wanted) in pairs
-    )
+    same = len(course.decided) == len(other.decided)
+    return same and all(map(same_decision, course.decided, other.decided))
+
+
+def same_decision(one: Decision, two: Decision) -> bool:
+    """Say whether two decisions are the same, but for the last digits."""
+    (action, given, plans), (to, asked, wanted) = one, two
+    return action == to and _same_weights(given, asked) and close(plans, wanted, 1e-6, 1e-7)
 
 
 def _course(world: TrendWorld, sessions: Sequence[Bars], params: Mapping[str, Any], start: Start) -> Course | None:
@@ -339,7 +345,7 @@ def _course(world: TrendWorld, sessions: Sequence[Bars], params: Mapping[str, An
                     if contract(answer):
                         return None
                     held = account.weights()
-                    course.decided.append(_decision(answer, held))
+                    course.decided.append(decision_in(answer, held))
                     action, wanted, plans = course.decided[-1]
                     course.add(at, told, wanted, held, plans)
                     if action == "target":

@@ -34,10 +34,12 @@ class Bench(Protocol):
         cover: bool = False,
         strict: bool = False,
         share: float = 1.0,
+        hash_seed: int = 0,
     ) -> TestRun:
         """Run the tests of a tree, all or some, in written or shuffled order; `strict` makes warnings errors.
 
-        They have this `share` of the memory, processor time and length of report that tests may have.
+        They have this `share` of the memory, processor time and length of report that tests may have; `hash_seed`
+        decides the order of sets.
         """
         ...
 

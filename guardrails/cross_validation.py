@@ -60,9 +60,10 @@ class NewTests(Stages):
         if not found:
             chance = random.Random(seed_for(self.secret, self.seed, self.attempt, "order"))
             # All together once, as a logic phase will run them, with room to spare and without a warning; the new ones
-            # among themselves; one case of each alone.
+            # among themselves, with sets in other orders; one case of each alone.
             orders = [bench.test(shown, shuffle=chance.getrandbits(32), cover=True, strict=True, share=SPARE)]
-            orders += [bench.test(shown, only=new, shuffle=chance.getrandbits(32)) for _ in range(rules.repeats - 1)]
+            for hash_seed in range(1, rules.repeats):
+                orders.append(bench.test(shown, only=new, shuffle=chance.getrandbits(32), hash_seed=hash_seed))
             first = {name.partition("[")[0]: name for name in reversed(new)}
             orders += [bench.test(shown, only=[name]) for name in first.values()]
             found += [item for run in orders if run.fault for item in judge_run(run, ())]

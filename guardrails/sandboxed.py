@@ -67,6 +67,7 @@ class SandboxBench:
         cover: bool = False,
         strict: bool = False,
         share: float = 1.0,
+        hash_seed: int = 0,
     ) -> TestRun:
         """Run the tests of a tree, beside one planted test that must fail."""
         name = f"test_{secrets.token_hex(8)}"
@@ -74,7 +75,9 @@ class SandboxBench:
         planted = tree.replace({path: f"def {name}():\n    assert [] == [1]\n".encode()})
         canary = f"{path}::{name}"
         chosen = [*only, canary] if only else ()
-        report = self._run(planted, only=chosen, shuffle=shuffle, cover=cover, strict=strict, share=share)
+        report = self._run(
+            planted, only=chosen, shuffle=shuffle, cover=cover, strict=strict, share=share, hash_seed=hash_seed
+        )
         if isinstance(report, str):
             return TestRun({}, fault=report)
         outcomes = dict(report["outcomes"])
@@ -192,6 +195,7 @@ class SandboxBench:
         any_failure: bool = False,
         strict: bool = False,
         share: float = 1.0,
+        hash_seed: int = 0,
     ) -> dict[str, Any] | str:
         """Run one job; return its report, or how it went wrong."""
         layout = self.policy.layout
@@ -225,6 +229,7 @@ class SandboxBench:
                 readable=[place, TESTING],
                 tmp_bytes=self.policy.sandbox.tmp_mb << 20,
                 limits=self._limits(PARALLEL + 2 if places else 1, self.policy.sandbox.seconds, share),
+                hash_seed=hash_seed,
             )
             try:
                 process.channel.settimeout(self.policy.sandbox.seconds + 10)  # its supervisor ends it before

@@ -50,7 +50,7 @@ def _of_call(node: ast.Call) -> list[Side]:
     if name in TRUTHS:
         return _both(node)
     if name in SIGNS:
-        size = ast.Call(ast.Name("abs", ast.Load()), [node], [])
+        size = ast.Call(ast.Attribute(node, "__abs__", ast.Load()), [], [])
         return [(size, [node]), (ast.UnaryOp(ast.USub(), size), [node])]
     if name == "where" and len(given) == 3:
         asked = ast.Compare(given[0], [ast.NotEq()], [ast.Constant(0)])  # a mask of numbers is a mask too

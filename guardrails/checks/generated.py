@@ -16,6 +16,11 @@ from guardrails.verdict import Finding
 WEAK = frozenset(["isinstance", "issubclass", "callable", "hasattr", "bool"])
 BINDINGS = frozenset(["GR203", "GR204", "GR242"])
 LEAST_EXAMPLES = 20
+#: What settings of hypothesis may say beside how many examples: chance, time and memory of others decide no test.
+SETTLED = {"deadline": None, "derandomize": True, "database": None}
+#: Digits of a rounded result at least, and how wide a range of numbers is at least, as a share of its larger end.
+LEAST_DIGITS, LEAST_RANGE = 6, 0.01
+ROUNDING = frozenset(["round", "around", "rint", "int", "floor", "ceil", "trunc", "fix", "int64"])
 WIDE = frozenset(["Exception", "BaseException"])
 
 
@@ -117,13 +122,20 @@ class _Tests:
 
     def _test(self, test: ast.FunctionDef) -> None:
         self._asked(test, self._parametrised(test))
-        names = set(self.subject)
+        names, made = set(self.subject), set(self.subject)
         for _ in range(3):
             for node in ast.walk(test):
                 names |= set(self._spread(node, names))
+                made |= set(self._spread(node, made, handed=False))
         for node in ast.walk(test):
             if isinstance(node, ast.Try):
                 self.find("GR405", node, "a try")
+            elif isinstance(node, ast.With) and _raising(node) and not _one_step(node.body):
+                self.find(
+                    "GR404", node, "what may not be reached", "one statement, in which nothing repeats, that raises"
+                )
+            elif isinstance(node, ast.Call):
+                self._looks_away(node, made)
         for node in own_scope(ast.Module(test.body, [])):
             if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)):
                 self.find("GR404", node, "a way out of it")
@@ -141,13 +153,33 @@ class _Tests:
         elif "strong" in strengths and "strong" not in certain:
             self.find("GR404", test, "conditional ones only", f"an assertion that always runs in {test.name!r}")
 
+    def _looks_away(self, node: ast.Call, names: set[str]) -> None:
+        """Refuse to leave out examples by what the code made of them, and to round what it made."""
+        name = ast.unparse(node.func).rsplit(".", 1)[-1]
+        if name == "reject" or (name in ("assume", "filter") and any(self._derived(item, names) for item in node.args)):
+            self.find("GR404", node, f"{name} of a result", "examples chosen by what is given")
+        mixed = name == "zip" and len({self._derived(item, names) for item in node.args}) > 1
+        if mixed and not any(item.arg == "strict" and _truth(item.value) for item in node.keywords):
+            self.find("GR404", node, "a zip that may end early", "strict=True beside what is expected")
+        whole = node.args[0] if name in ROUNDING and node.args else None
+        if whole is None or not self._derived(whole, names):
+            return
+        if name in ("round", "around"):
+            digits = _number(node.args[1]) if len(node.args) > 1 else 0.0
+            loose = digits is None or digits < LEAST_DIGITS
+        else:
+            loose = isinstance(whole, ast.BinOp)
+        if loose:
+            self.find("GR409", node, f"{ast.unparse(node)[:40]}", f"{LEAST_DIGITS} digits of a result, or a tolerance")
+
     def _asked(self, function: ast.FunctionDef, given: set[str]) -> None:
         """Refuse what a test or fixture asks pytest for beyond what this file gives."""
         for argument in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]:
             if argument.arg not in given | self.fixtures | {"self"}:
                 self.find("GR407", function, f"{argument.arg!r}")
 
-    def _spread(self, node: ast.AST, names: set[str]) -> Iterator[str]:
+    def _spread(self, node: ast.AST, names: set[str], *, handed: bool = True) -> Iterator[str]:
+        """Yield what a node makes of results, and what it hands to the code under test, which may change it."""
         value: ast.AST | None = (
             getattr(node, "value", None) if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) else None
         )
@@ -167,8 +199,7 @@ class _Tests:
         ):
             # A container that is filled with results is a result: values.append(compute(...)).
             targets, value = [node.func.value], ast.Tuple([*node.args], ast.Load())
-        if isinstance(node, ast.Call) and self._derived(node.func, names):
-            # What was handed to the code under test may have been changed by it.
+        if handed and isinstance(node, ast.Call) and self._derived(node.func, names):
             yield from (item.id for item in node.args if isinstance(item, ast.Name))
         if value is not None and self._derived(value, names):
             for target in targets:
@@ -212,8 +243,11 @@ class _Tests:
             size = _number(item.value)
             if item.arg == "max_examples" and (size is None or size < LEAST_EXAMPLES):
                 self.find("GR406", node, "fewer", f"at least {LEAST_EXAMPLES} examples")
-            elif item.arg not in ("max_examples", "deadline", "derandomize", "database"):
-                self.find("GR406", node, f"{item.arg!r}", "settings of size and time only")
+            elif item.arg in SETTLED:
+                if not isinstance(item.value, ast.Constant) or item.value.value is not SETTLED[item.arg]:
+                    self.find("GR406", node, f"{ast.unparse(item.value)[:40]}", f"{item.arg}={SETTLED[item.arg]}")
+            elif item.arg != "max_examples":
+                self.find("GR406", node, f"{item.arg!r}", "settings of size only")
 
     def _certain(self, body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
         """Yield what runs whenever the test runs."""
@@ -245,8 +279,7 @@ class _Tests:
     def _strength(self, node: ast.AST, names: set[str]) -> str:
         """Grade one node as an assertion: '', 'always', 'weak' or 'strong'."""
         if isinstance(node, ast.With):
-            raising = [i.context_expr for i in node.items if "raises" in ast.unparse(i.context_expr).split("(")[0]]
-            if not raising:
+            if not _raising(node):
                 return ""
             return "strong" if any(self._derived(item, names) for item in node.body) else "always"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.helpers:
@@ -351,6 +384,32 @@ def _weak(test: ast.expr) -> bool:
     return isinstance(test, (ast.Name, ast.NamedExpr))
 
 
+def _truth(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _raising(node: ast.With) -> bool:
+    """Say whether a block expects an exception."""
+    return any("raises" in ast.unparse(item.context_expr).split("(")[0] for item in node.items)
+
+
+def _one_step(body: Sequence[ast.stmt]) -> bool:
+    """Say whether a body is one statement in which nothing is done again."""
+    again = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    return len(body) == 1 and not any(isinstance(item, again) for item in ast.walk(body[0]))
+
+
+def _narrow(bounds: Sequence[ast.expr]) -> bool:
+    """Say whether a range of numbers is hardly one."""
+    if len(bounds) != 2 or ast.dump(bounds[0]) == ast.dump(bounds[1]):
+        return len(bounds) == 2
+    try:
+        low, high = (float(ast.literal_eval(bound)) for bound in bounds)
+    except (ValueError, TypeError):
+        return False
+    return high - low < LEAST_RANGE * max(abs(low), abs(high))
+
+
 def _single(node: ast.expr) -> bool:
     """Say whether a strategy of hypothesis has one value."""
     if not isinstance(node, ast.Call):
@@ -368,4 +427,4 @@ def _single(node: ast.expr) -> bool:
     if name in ("binary", "dictionaries", "lists", "sets", "text"):
         return getattr(words.get("max_size"), "value", None) == 0
     bounds = [*node.args[:2], *(value for key, value in words.items() if key in ("min_value", "max_value"))]
-    return name in ("floats", "integers") and len(bounds) == 2 and ast.dump(bounds[0]) == ast.dump(bounds[1])
+    return name in ("floats", "integers") and _narrow(bounds)

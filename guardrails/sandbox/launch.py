@@ -170,11 +170,13 @@ class Sandbox:
         readable: Sequence[Path] = (),
         tmp_bytes: int = 0,
         limits: Limits | None = None,
+        hash_seed: int = 0,
     ) -> Process:
         """Start `script` in an interpreter; its end of the channel is descriptor 3, its prints are collected.
 
         It sees that interpreter's environment, the system's libraries and `readable`, nothing else, and may write
-        `tmp_bytes` in the folder that TMPDIR names (0: nowhere).
+        `tmp_bytes` in the folder that TMPDIR names (0: nowhere). Texts are hashed by `hash_seed`, which decides the
+        order of sets.
         """
         limits = limits or Limits()
         python = Path.cwd() / python  # not resolved: a venv's python is known by its place
@@ -218,7 +220,7 @@ class Sandbox:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=ENVIRONMENT,
+                env=ENVIRONMENT | {"PYTHONHASHSEED": str(hash_seed)},
                 pass_fds=(other.fileno(), read, judge),
                 cwd="/",
                 start_new_session=True,

@@ -42,6 +42,7 @@ os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", HOME=SCRATCH, HYPOTHESIS_S
 os.chdir(SCRATCH)
 KILLED, CRASHED, SURVIVED = "killed", "crashed", "survived"
 CONTROL = -1  # the change that changes nothing
+MOST_ENDLESS = 12  # changes that the kernel has to end, at most: each takes the time of all tests and more
 AFTER_CRASH = 10  # so many more tests may still show an assertion that fails
 
 
@@ -217,7 +218,10 @@ class Report:
     def fork(self, chains: dict[int, list[Trial]]) -> dict[int, int]:
         """Try changes in forks of their own, a few at a time; return how many tests each came to."""
         left, running, ran = list(chains)[::-1], dict[int, tuple[int, int]](), dict[int, int]()
+        endless = 0
         while left or running:
+            if endless > MOST_ENDLESS:
+                self.fault, left = f"more than {MOST_ENDLESS} planted changes under which the tests never end", []
             while left and len(running) < JOB["parallel"]:
                 k = left.pop()
                 self.planted[k] = "unreached"
@@ -240,7 +244,8 @@ class Report:
                 k, child = running.pop(read)
                 said, _, came = os.read(read, 32).decode().partition(" ")
                 os.close(read)
-                os.waitpid(child, 0)
+                _, status = os.waitpid(child, 0)
+                endless += os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM)
                 self.planted[k] = said if said in (KILLED, SURVIVED) else CRASHED
                 ran[k] = int(came) if came else len(chains[k])
         return ran

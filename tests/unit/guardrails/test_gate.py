@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 import guardrails
-from guardrails.acceptance import PROPERTIES
+from guardrails.acceptance import PROPERTIES, WorkerFault
 from guardrails.checks.absent import absent_names, with_absent
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, parse_module
@@ -77,6 +77,7 @@ class FakeBench:
         cover: bool = False,
         strict: bool = False,
         share: float = 1.0,
+        hash_seed: int = 0,
     ) -> TestRun:
         self.seen.append("test")
         assert not any(path.startswith("baseline/") for path in tree)
@@ -124,9 +125,25 @@ class FakeBench:
         return [(Mutant(SIGNAL, 8, "operator", "last - first", f"last + {at}"), end) for at, end in enumerate(ends)]
 
     @contextmanager
-    def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[Momentum]:
+    def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[Any]:
         self.seen.append("worker")
-        yield self.strategy({"window": 5, "min_price": 0.0, **params})
+        yield Guarded(self.strategy({"window": 5, "min_price": 0.0, **params}))
+
+
+class Guarded:
+    """Fail as a worker does, whatever the strategy raises."""
+
+    def __init__(self, strategy: Any) -> None:
+        self.strategy = strategy
+
+    def __getattr__(self, name: str) -> Any:
+        def asked(*given: Any) -> Any:
+            try:
+                return getattr(self.strategy, name)(*given)
+            except (ArithmeticError, LookupError, ValueError) as error:
+                raise WorkerFault(str(error)) from error
+
+        return asked
 
 
 REPAIRED = small.SIGNAL.replace("last - first", "last - 2.0 * first")
@@ -234,8 +251,9 @@ class OldAndNew(FakeBench):
     """Trade a tenth less after the patch."""
 
     @contextmanager
-    def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[Momentum]:
-        yield (TenthLess if b"2.0 * first" in tree[SIGNAL] else Ranked)({"window": 5, "min_price": 0.0, **params})
+    def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[Any]:
+        kind = TenthLess if b"2.0 * first" in tree[SIGNAL] else Ranked
+        yield Guarded(kind({"window": 5, "min_price": 0.0, **params}))
 
 
 @pytest.mark.parametrize(("waived", "found"), [({}, {"GR603"}), ({"alike": "people read them"}, set())])

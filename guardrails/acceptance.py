@@ -225,11 +225,6 @@ def failing_scenarios(
     return count, failing, other
 
 
-def trends(baseline: Tree) -> bool:
-    """Say whether a baseline has markets that trend."""
-    return any("trend" in content for _, content in scenarios_of(baseline))
-
-
 def scenarios_of(baseline: Tree) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the path and content of each scenario."""
     for path, data in baseline.items():

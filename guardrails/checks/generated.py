@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from guardrails.checks.codes import finding
+from guardrails.checks.examples import number, single, unsettled
 from guardrails.checks.index import Index, Module, assigned, bound_names, own_scope
 from guardrails.checks.made import judge_made
 from guardrails.checks.protected import normalised
@@ -15,11 +16,7 @@ from guardrails.verdict import Finding
 
 WEAK = frozenset(["isinstance", "issubclass", "callable", "hasattr", "bool"])
 BINDINGS = frozenset(["GR203", "GR204", "GR242"])
-LEAST_EXAMPLES = 20
-#: What settings of hypothesis may say beside how many examples: chance, time and memory of others decide no test.
-SETTLED = {"deadline": None, "derandomize": True, "database": None}
-#: Digits of a rounded result at least, and how wide a range of numbers is at least, as a share of its larger end.
-LEAST_DIGITS, LEAST_RANGE = 6, 0.01
+LEAST_DIGITS = 6  # of a rounded result
 ROUNDING = frozenset(["round", "around", "rint", "int", "floor", "ceil", "trunc", "fix", "int64"])
 WIDE = frozenset(["Exception", "BaseException"])
 
@@ -165,7 +162,7 @@ class _Tests:
         if whole is None or not self._derived(whole, names):
             return
         if name in ("round", "around"):
-            digits = _number(node.args[1]) if len(node.args) > 1 else 0.0
+            digits = number(node.args[1]) if len(node.args) > 1 else 0.0
             loose = digits is None or digits < LEAST_DIGITS
         else:
             loose = isinstance(whole, ast.BinOp)
@@ -211,10 +208,11 @@ class _Tests:
             name = ast.unparse(item.func).rsplit(".", 1)[-1] if isinstance(item, ast.Call) else ""
             if isinstance(item, ast.Call) and name == "given":
                 given |= {keyword.arg for keyword in item.keywords if keyword.arg}
-                if all(map(_single, [*item.args, *(keyword.value for keyword in item.keywords)])):
+                if all(map(single, [*item.args, *(keyword.value for keyword in item.keywords)])):
                     self.find("GR406", item, "one", "several values to try a property on")
             if isinstance(item, ast.Call) and name == "settings":
-                self._settings(item)
+                for was, expected in unsettled(item):
+                    self.find("GR406", item, was, expected)
             if not (isinstance(item, ast.Call) and name == "parametrize" and len(item.args) >= 2):
                 continue
             self._named(item)
@@ -237,18 +235,6 @@ class _Tests:
             if not all(isinstance(part, ast.Constant) for part in parts):
                 self.find("GR406", node, "a computed one", "ids to be written out")
 
-    def _settings(self, node: ast.Call) -> None:
-        """Refuse settings of hypothesis that could leave a property untried."""
-        for item in node.keywords:
-            size = _number(item.value)
-            if item.arg == "max_examples" and (size is None or size < LEAST_EXAMPLES):
-                self.find("GR406", node, "fewer", f"at least {LEAST_EXAMPLES} examples")
-            elif item.arg in SETTLED:
-                if not isinstance(item.value, ast.Constant) or item.value.value is not SETTLED[item.arg]:
-                    self.find("GR406", node, f"{ast.unparse(item.value)[:40]}", f"{item.arg}={SETTLED[item.arg]}")
-            elif item.arg != "max_examples":
-                self.find("GR406", node, f"{item.arg!r}", "settings of size only")
-
     def _certain(self, body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
         """Yield what runs whenever the test runs."""
         for node in body:
@@ -268,7 +254,7 @@ class _Tests:
             return node.id in self.trusted
         if not isinstance(node, ast.Call):
             return False
-        name, numbers = ast.unparse(node.func), [_number(item) for item in node.args]
+        name, numbers = ast.unparse(node.func), [number(item) for item in node.args]
         if name == "range" and numbers and all(item is not None for item in numbers):
             return len(range(*(int(item) for item in numbers if item is not None))) > 0 if numbers[-1] != 0 else False
         if name in ("enumerate", "zip", "sorted", "reversed", "list", "tuple") or name.endswith((".items", ".values")):
@@ -315,7 +301,7 @@ class _Tests:
                 else []
             )
             for key, value in given:
-                size = _number(value)
+                size = number(value)
                 if key in most and (size is None or not size <= most[key]):
                     self.find("GR409", node, f"{ast.unparse(value)[:40]}", f"a tolerance of at most {most[key]}")
 
@@ -328,11 +314,6 @@ def _roots(node: ast.Import | ast.ImportFrom) -> set[str]:
 def _explains(node: ast.AST) -> bool:
     """Say whether an assertion states something that could be false."""
     return isinstance(node, ast.Assert) and not _always(node.test)
-
-
-def _number(node: ast.AST) -> float | None:
-    value = node.value if isinstance(node, ast.Constant) else None
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _always(test: ast.expr) -> bool:
@@ -348,7 +329,7 @@ def _always(test: ast.expr) -> bool:
         if same and kind in (ast.Eq, ast.Is, ast.LtE, ast.GtE):
             return True
         length = isinstance(left, ast.Call) and ast.unparse(left.func) in ("len", "abs")
-        if length and (_number(right), kind) in ((0.0, ast.GtE), (-1.0, ast.Gt)):
+        if length and (number(right), kind) in ((0.0, ast.GtE), (-1.0, ast.Gt)):
             return True
         return _loose(left, right, kind)
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Constant)
@@ -356,12 +337,12 @@ def _always(test: ast.expr) -> bool:
 
 def _loose(left: ast.expr, right: ast.expr, kind: type[ast.cmpop]) -> bool:
     """Find |a - b| below a bound that is as wide as the values themselves."""
-    bound = _number(right)
+    bound = number(right)
     if kind not in (ast.Lt, ast.LtE) or bound is None:
         return False
     if not (isinstance(left, ast.Call) and ast.unparse(left.func).rsplit(".", 1)[-1] in ("abs", "fabs")):
         return False
-    sizes = [abs(size) for item in ast.walk(left) if (size := _number(item)) is not None]
+    sizes = [abs(size) for item in ast.walk(left) if (size := number(item)) is not None]
     return bound > 0.1 * max([1.0, *sizes])
 
 
@@ -397,34 +378,3 @@ def _one_step(body: Sequence[ast.stmt]) -> bool:
     """Say whether a body is one statement in which nothing is done again."""
     again = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
     return len(body) == 1 and not any(isinstance(item, again) for item in ast.walk(body[0]))
-
-
-def _narrow(bounds: Sequence[ast.expr]) -> bool:
-    """Say whether a range of numbers is hardly one."""
-    if len(bounds) != 2 or ast.dump(bounds[0]) == ast.dump(bounds[1]):
-        return len(bounds) == 2
-    try:
-        low, high = (float(ast.literal_eval(bound)) for bound in bounds)
-    except (ValueError, TypeError):
-        return False
-    return high - low < LEAST_RANGE * max(abs(low), abs(high))
-
-
-def _single(node: ast.expr) -> bool:
-    """Say whether a strategy of hypothesis has one value."""
-    if not isinstance(node, ast.Call):
-        return False
-    name, words = ast.unparse(node.func).rsplit(".", 1)[-1], {item.arg: item.value for item in node.keywords}
-    if name in ("map", "filter", "flatmap") and isinstance(node.func, ast.Attribute):
-        return _single(node.func.value)
-    if name in ("just", "none"):
-        return True
-    if name == "sampled_from":
-        values = [getattr(item, "elts", None) for item in (*node.args, *words.values())]
-        return bool(values) and values[0] is not None and len(set(map(ast.dump, values[0]))) < 2
-    if name in ("one_of", "tuples"):
-        return all(map(_single, node.args)) and (name == "tuples" or len(set(map(ast.dump, node.args))) < 2)
-    if name in ("binary", "dictionaries", "lists", "sets", "text"):
-        return getattr(words.get("max_size"), "value", None) == 0
-    bounds = [*node.args[:2], *(value for key, value in words.items() if key in ("min_value", "max_value"))]
-    return name in ("floats", "integers") and _narrow(bounds)

@@ -21,6 +21,7 @@ from guardrails.runs import (
     claims_defect,
     judge_mutants,
     judge_new_tests,
+    judge_pace,
     judge_run,
     judge_share,
     judge_steady,
@@ -33,6 +34,8 @@ from guardrails.verdict import Finding
 LEAST_REACHED = 3
 #: Share of the memory and time of a run of tests that all tests may take once new ones join them.
 SPARE = 0.5
+#: Processor seconds that a new test may take: all later verdicts run it many times.
+MOST_SECONDS = 3.0
 
 
 class NewTests(Stages):
@@ -55,6 +58,7 @@ class NewTests(Stages):
             self.then = None  # no pair but two patches, one after the other: the tests are judged as such
         found = judge_new_tests(new, self.today, rules.defect_prefix, self.then is not None)
         self.unproved = sorted(set(new) - (self.claims() & self.today.asserted)) if self.then is not None else ()
+        found += judge_pace({name: self.today.seconds.get(name, 0.0) for name in new}, MOST_SECONDS)
         old = {name: outcome for name, outcome in self.today.outcomes.items() if name not in new}
         found += judge_run(TestRun(old), self.standing()) if not found else []
         if not found:

@@ -25,8 +25,8 @@ SHOWN = 80
 class TestRun:
     """One run of tests: outcome by id, the ids that failed by an assertion, and what was covered.
 
-    `lines` and `branches` map a path to (possible, covered). `fault` says how the run itself went wrong:
-    time-out, crash, flood, or a report that does not add up.
+    `lines` and `branches` map a path to (possible, covered), `seconds` an id to the processor time it took. `fault`
+    says how the run itself went wrong: time-out, crash, flood, or a report that does not add up.
     """
 
     __test__: ClassVar[bool] = False  # a record, not a test class
@@ -36,6 +36,7 @@ class TestRun:
     fault: str = ""
     lines: Mapping[str, tuple[frozenset[Line], frozenset[Line]]] = field(default_factory=dict)
     branches: Mapping[str, tuple[frozenset[Arc], frozenset[Arc]]] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     def passed(self) -> frozenset[str]:
         """Return the ids that passed."""
@@ -229,6 +230,12 @@ def judge_new_tests(new: Collection[str], today: TestRun, prefix: str, pair: boo
         elif not claims and outcome != "passed":
             findings.append(finding("GR702", "", 0, outcome, f"{name!r} to pass on today's code"))
     return findings
+
+
+def judge_pace(seconds: Mapping[str, float], most: float) -> list[Finding]:
+    """Refuse tests that take longer than all later verdicts can wait for."""
+    slow = sorted(name for name, spent in seconds.items() if spent > most)
+    return [finding("GR503", "", 0, "more", f"{name!r} to end within {most:g} processor seconds") for name in slow]
 
 
 def claims_defect(name: str, prefix: str) -> bool:

@@ -94,7 +94,7 @@ class SandboxBench:
         missing = [p for p in tree if p.startswith(package) and p.endswith(".py") and p not in lines]
         for absent in missing if cover else ():
             lines[absent] = (frozenset({1}) if tree[absent].strip() else frozenset(), frozenset())
-        return TestRun(outcomes, asserted, "", lines, branches)
+        return TestRun(outcomes, asserted, "", lines, branches, report["seconds"])
 
     def unreached(self, tree: Tree, places: Sequence[Place], arms: Collection[Place] = ()) -> list[Place]:
         """Plant a raise at each place inside a function; return those at which no test then fails.
@@ -324,6 +324,7 @@ def _report(receive: Callable[[int], bytes], nonce: str, root: Path, most: int =
     prefix = re.compile(r"^(\.\./)*" + re.escape(str(root).lstrip("/")) + "/")
     clean = {prefix.sub("", str(name)): str(outcome) for name, outcome in report["outcomes"].items()}
     report["outcomes"] = clean
+    report["seconds"] = {prefix.sub("", str(name)): float(spent) for name, spent in report["seconds"].items()}
     report["asserted"] = [prefix.sub("", str(name)) for name in report["asserted"]]
     return report
 

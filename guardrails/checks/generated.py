@@ -124,6 +124,7 @@ class _Tests:
             for node in ast.walk(test):
                 names |= set(self._spread(node, names))
                 made |= set(self._spread(node, made, handed=False))
+        self._unused(test, names)
         for node in ast.walk(test):
             if isinstance(node, ast.Try):
                 self.find("GR405", node, "a try")
@@ -169,6 +170,34 @@ class _Tests:
         if loose:
             self.find("GR409", node, f"{ast.unparse(node)[:40]}", f"{LEAST_DIGITS} digits of a result, or a tolerance")
 
+    def _unused(self, test: ast.FunctionDef, names: set[str]) -> None:
+        """Refuse cases and examples of which nothing reaches the code under test: one case, tried many times."""
+        for item in test.decorator_list:
+            name = ast.unparse(item.func).rsplit(".", 1)[-1] if isinstance(item, ast.Call) else ""
+            if isinstance(item, ast.Call) and name in ("given", "parametrize"):
+                reached = self._names_of(item)
+                for _ in range(3):
+                    for node in ast.walk(test):
+                        reached |= set(self._spread(node, reached, handed=False))
+                inner = [node for part in test.body for node in ast.walk(part)]
+                asked: list[ast.AST] = [node.test for node in inner if isinstance(node, ast.If | ast.IfExp)]
+                asked += [node.iter for node in inner if isinstance(node, ast.For | ast.comprehension)]
+                known = names | self.helpers.keys() | reached
+                asked += [node for node in inner if isinstance(node, ast.Call) and self._derived(node.func, known)]
+                if not any(self._derived(node, reached) for node in asked):
+                    self.find("GR406", item, "cases that are not used", "cases that reach the code under test")
+
+    @staticmethod
+    def _names_of(item: ast.Call) -> set[str]:
+        """Return the arguments that a decorator gives to a test."""
+        if not item.args or ast.unparse(item.func).rsplit(".", 1)[-1] == "given":
+            return {keyword.arg for keyword in item.keywords if keyword.arg}
+        label = item.args[0]
+        if isinstance(label, ast.Constant) and isinstance(label.value, str):
+            return {part.strip() for part in label.value.split(",")}
+        parts = label.elts if isinstance(label, ast.Tuple | ast.List) else []
+        return {str(part.value) for part in parts if isinstance(part, ast.Constant)}
+
     def _asked(self, function: ast.FunctionDef, given: set[str]) -> None:
         """Refuse what a test or fixture asks pytest for beyond what this file gives."""
         for argument in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]:
@@ -207,7 +236,7 @@ class _Tests:
         for item in test.decorator_list:
             name = ast.unparse(item.func).rsplit(".", 1)[-1] if isinstance(item, ast.Call) else ""
             if isinstance(item, ast.Call) and name == "given":
-                given |= {keyword.arg for keyword in item.keywords if keyword.arg}
+                given |= self._names_of(item)
                 if all(map(single, [*item.args, *(keyword.value for keyword in item.keywords)])):
                     self.find("GR406", item, "one", "several values to try a property on")
             if isinstance(item, ast.Call) and name == "settings":
@@ -216,11 +245,8 @@ class _Tests:
             if not (isinstance(item, ast.Call) and name == "parametrize" and len(item.args) >= 2):
                 continue
             self._named(item)
-            label, values = item.args[:2]
-            if isinstance(label, ast.Constant) and isinstance(label.value, str):
-                given |= {part.strip() for part in label.value.split(",")}
-            elif isinstance(label, (ast.Tuple, ast.List)):
-                given |= {str(part.value) for part in label.elts if isinstance(part, ast.Constant)}
+            given |= self._names_of(item)
+            values = item.args[1]
             if isinstance(values, ast.Name):
                 found = [assigned(node, values.id) for node in self.module.bound.get(values.id, ())]
                 values = next(filter(None, found), values)

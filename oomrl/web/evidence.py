@@ -29,7 +29,7 @@ LAYERS = {
     "sandbox": "the sandbox holds: every canary failed to get out",
     "tests": "all tests pass",
     "coverage": "statements and branches are covered",
-    "acceptance": "golden cases and scenarios hold, and what no test tells trades as before",
+    "acceptance": "golden cases and scenarios hold, and what no test tells decides as before",
     "hidden": "hidden properties hold",
     "references": "new tests pass on good versions and fail on bad ones",
     "probes": "covered lines really run",

@@ -204,6 +204,18 @@ def test_new_tests_are_cross_validated(name: str, value: str, code: str, policy:
     assert codes(verdict) == ({code} if code else set())
 
 
+LOOP = "    for at in range(1000000):\n+        last = change(at, at)\n+    assert change(2"
+SLOW = NEW.replace("1,9", "1,11").replace("    assert change(2", LOOP)
+
+
+def test_a_new_test_that_all_later_verdicts_would_wait_for_is_refused(
+    policy: Policy, cache: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guardrails.cross_validation.MOST_SECONDS", 0.02)
+    slow = SLOW.format(name="more", value="1.0").encode()
+    assert "GR503" in codes(judge(slow, policy, cache, phase="tests"))
+
+
 SHARED = """--- /dev/null
 +++ b/tests/generated/test_new.py
 @@ -0,0 +1,6 @@

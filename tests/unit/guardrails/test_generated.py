@@ -130,6 +130,7 @@ VACUOUS = {
     "rounded to a digit": "def test_a():\n    result = change(1.0, 2.0)\n    assert np.round(result, 1) == np.around(result, 1) == 1.0\n",
     "whole tenths": "def test_a():\n    assert int(10.0 * change(1.0, 2.0)) == 10\n",
     "a zip that ends early": "def test_a():\n    results = [change(1, 2), change(1, 3)]\n    assert all(a == b for a, b in zip(results, [1], strict=False))\n",
+    "cases that are not used": "@pytest.mark.parametrize('seed', range(20))\ndef test_a(seed):\n    assert seed in range(20)\n    assert change(1, 2) == 1\n",
 }
 SOUND = {
     "examples left out by what is given": "from hypothesis import assume, given\nfrom hypothesis import strategies as st\n\n\n@given(x=st.floats(0, 1))\ndef test_a(x):\n    assume(x > 0.5)\n    assert change(x, 2) == 2 - x\n",

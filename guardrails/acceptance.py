@@ -106,12 +106,13 @@ def failing_cases(cases: Sequence[Case], start: Callable[[], AbstractContextMana
 @dataclass(frozen=True)
 class Before:
     """Code that a patch is held beside, above all that before it: how it is started, its own parameters, and what is
-    known of it in worlds of one seed.
+    known of it in worlds of one seed. `compared` gathers, world by world, decisions and how many are other ones now.
     """
 
     start: Start
     params: Mapping[str, Any]
     known: MutableMapping[str, Course] = field(default_factory=dict)
+    compared: list[tuple[int, int]] = field(default_factory=list)
 
     def knows(self, world: TrendWorld, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what it trades a world with: its own parameters, or the given values of those that it knows."""
@@ -273,6 +274,9 @@ def _rises(
         if before and then is None:
             continue
         course, same = _course(world, sessions, given, start), known == {name: given.get(name) for name in known}
+        if before and then and course:
+            changed = sum(not same_decision(*pair) for pair in zip(course.decided, then.decided, strict=False))
+            before.compared.append((len(course.decided), changed))
         if course is None or (then and course.worse(then, trend.lead, limits, same)):
             return False, True
         if alike and not alike.allows(world, sessions, course, given):

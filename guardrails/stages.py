@@ -261,7 +261,8 @@ class Stages:
         found += judge_share("GR603", every - len(other), every, 1.0, "markets and odd inputs decided as before")
         evidence = {"cases": len(cases), "scenarios": scenarios, "failing": [*failing, *missed], "otherwise": other}
         untold = "nothing" if alike is None else "all" if alike.code is before else "a part"
-        return found, evidence | {"untold": untold}
+        made, changed = (sum(each) for each in zip((0, 0), *before.compared, strict=True))
+        return found, evidence | {"untold": untold, "decisions": made, "changed": changed}
 
     def as_before(self) -> Tree:
         """Return the tree with those changes of the code put back that no test misses: see `guardrails.untold`."""

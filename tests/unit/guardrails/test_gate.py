@@ -273,6 +273,15 @@ def test_what_a_test_tells_may_trade_otherwise() -> None:
     assert codes(verdict) == set()
     [stage] = [stage for stage in verdict.stages if stage.name == "acceptance"]
     assert stage.evidence["untold"] == "nothing"
+    assert 0 < stage.evidence["changed"] <= stage.evidence["decisions"]
+
+
+def test_how_many_decisions_are_other_ones_is_counted() -> None:
+    tree = small.tree().replace({**BASELINE, "baseline/scenarios/rises.json": json.dumps(TREND).encode()})
+    policy = replace(POLICY, acceptance=replace(POLICY.acceptance, waived=dict.fromkeys(PROPERTIES, "")))
+    verdict = check(tree, EDIT, "logic", policy, bench=FakeBench(strategy=Ranked), secret=b"s")
+    [stage] = [stage for stage in verdict.stages if stage.name == "acceptance"]
+    assert stage.evidence["changed"] == 0 < stage.evidence["decisions"]
 
 
 def test_a_patch_that_asks_for_more_changes_than_anyone_waits_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

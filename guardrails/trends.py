@@ -22,6 +22,8 @@ MOST = 60_000
 Plain = Mapping[str, Any]
 #: From so many names on a weight is one of many.
 MANY = 16
+#: How many times as far or as near a limit price may be as the code before has it for a name.
+LIMITS = 2.5
 #: Sessions of a year, over which an order may work at most.
 YEAR = 252
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -330,10 +332,11 @@ class Course:
     def worse(self, before: Course, lead: float, limits: Mapping[str, float], same: bool = True) -> bool:
         """Say whether limits are passed that were kept to before, or what was right is turned round, or not done.
 
-        With the `same` parameters no limit price is further away than twice what there was before.
+        With the `same` parameters no limit price is further away than twice what there was before, nor that of one name
+        in one session `LIMITS` times as far or as near.
         """
         kept = before.within(limits)
-        beyond = self.most.get("limit", 0.0) > 2.0 * (before.most.get("limit") or math.inf)
+        beyond = self.most.get("limit", 0.0) > 2.0 * (before.most.get("limit") or math.inf) or self.limited(before)
         if kept - self.within(limits, before.most) or (same and beyond) or (self.unsound and not before.unsound):
             return True
         if before.right(lead) <= 0.5:
@@ -347,6 +350,17 @@ class Course:
         )
         idle = self.world.habits["tide"] >= 0.0 and self.held < 0.25 * before.held and kept >= limits.keys()
         return turned or idle or self.tilt() > 1.05 > 0.95 > before.tilt()
+
+    def limited(self, before: Course) -> bool:
+        """Say whether both gave a name limits in one session that are far from one another."""
+        pairs = zip(self.decided, before.decided, strict=False)
+        limits = [
+            ((plan or {}).get("limit_bps"), (plans[name] or {}).get("limit_bps"))
+            for (_, _, plans), (_, _, then) in pairs
+            for name, plan in then.items()
+            if name in plans
+        ]
+        return any(was and now and not was < LIMITS * now < LIMITS * LIMITS * was for was, now in limits)
 
     def tilt(self) -> float:
         """Return how nervous what is held was, to the mean of the names in it: above 1 where nervous names get more."""

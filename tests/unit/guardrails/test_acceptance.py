@@ -406,6 +406,15 @@ class WideLimits(Ranked):
         return {**answer, "plan": {name: {**plan, "limit_bps": 900.0} for name, plan in answer["plan"].items()}}
 
 
+class NarrowLimits(Ranked):
+    """Have the tenth order filled at hardly any price."""
+
+    def decide(self, portfolio: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().decide(portfolio)
+        limits = {name: 80.0 if at != 9 else 20.0 for at, name in enumerate(answer["plan"])}
+        return {**answer, "plan": {n: {**plan, "limit_bps": limits[n]} for n, plan in answer["plan"].items()}}
+
+
 class OneOfMany(Ranked):
     """Give one name of many three times what the others have, within what a few may have."""
 
@@ -422,6 +431,7 @@ class OneOfMany(Ranked):
         (Unplanned, False),
         (NoPlan, False),
         (WideLimits, False),
+        (NarrowLimits, False),
         (OneOfMany, False),
         (Falling, False),
         (ManyNames, False),

@@ -106,12 +106,14 @@ def failing_cases(cases: Sequence[Case], start: Callable[[], AbstractContextMana
 @dataclass(frozen=True)
 class Before:
     """Code that a patch is held beside, above all that before it: how it is started, its own parameters, and what is
-    known of it in worlds of one seed. `compared` gathers, world by world, decisions and how many are other ones now.
+    known of it in worlds and on odd inputs of one seed. `compared` gathers, world by world, decisions and how many are
+    other ones now.
     """
 
     start: Start
     params: Mapping[str, Any]
     known: MutableMapping[str, Course] = field(default_factory=dict)
+    odd: MutableMapping[str, list[Decision]] = field(default_factory=dict)
     compared: list[tuple[int, int]] = field(default_factory=list)
 
     def knows(self, world: TrendWorld, given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -229,11 +229,11 @@ class Stages:
         )
         seed = seed_for(self.secret, self.seed, self.attempt, "scenarios")
         key = f"{seed}:{self.base.digest()}:{self.policy.digest}:{self.environment}:{bench.profile}"
-        courses = self.cache.setdefault("courses", {})
-        if key not in courses:  # of one seed alone: the next asks of other worlds
-            courses.clear()
-            courses[key] = {}
-        before = Before(partial(bench.worker, self.base, share=TRIAL), old, courses[key])
+        known = self.cache.setdefault("before", {})
+        if key not in known:  # of one seed alone: the next asks of other worlds
+            known.clear()
+            known[key] = ({}, {})
+        before = Before(partial(bench.worker, self.base, share=TRIAL), old, *known[key])
         try:
             free = not self.policy.acceptance.strategy or ALIKE in self.policy.acceptance.waived
             plain = self.tree() if free else self.as_before()

@@ -157,7 +157,7 @@ def test_who_waives_restarts_may_keep_a_question_and_what_failed_before_may_fail
 
 
 def test_odd_inputs_have_what_no_market_has_and_are_the_same_for_a_seed() -> None:
-    market, again = (OddMarket(random.Random(3), 200) for _ in range(2))
+    market, again = (OddMarket(random.Random(3), 200, "x") for _ in range(2))
     assert [bars.symbols for bars in market.sessions] == [bars.symbols for bars in again.sessions]
     assert repr(market.told) == repr(again.told)
     for column in COLUMNS:

@@ -58,7 +58,7 @@ def test_the_baseline_and_the_hidden_properties_hold(shipped: Tree, judged: Call
     assert judged(shipped, 1) == {
         "cases": 37,
         "failing_cases": [],
-        "scenarios": 10,
+        "scenarios": 12,
         "failing_scenarios": [],
         "failing_properties": {},
     }

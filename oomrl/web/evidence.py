@@ -117,7 +117,8 @@ def gate(verdict: StoredVerdict | None) -> Gate:
         for stage in _map(one).get("stages") or ():
             meaning = RUNS.get(str(_map(stage).get("status")), LAYERS.get(str(_map(stage).get("name")), ""))
             stages.append({**_map(stage), "phase": phase, "meaning": meaning})
-            warnings += _changed(_map(_map(stage).get("evidence")))
+            if _map(stage).get("name") == "acceptance":
+                warnings += _changed(_map(_map(stage).get("evidence")))
         profile = str(_map(_map(one).get("sandbox")).get("profile") or profile)
         warnings += [f"repaired on the way in: {text}" for text in _map(one).get("repairs") or ()]
         mutation = _map(_map(one).get("mutation"))

@@ -76,7 +76,9 @@ def test_tests_that_ask_for_what_no_curated_version_does_are_warned_of() -> None
 def test_decisions_that_are_other_ones_in_made_up_markets_are_warned_of() -> None:
     evidence = {"decisions": 900, "changed": 30}
     for found, said in ((evidence, True), ({**evidence, "changed": 0}, False), ({}, False)):
-        logic = {"decision": "pass", "stages": [{"name": "acceptance", "status": "pass", "evidence": found}]}
+        others = {"coverage": {"changed": {"src/a.py": {}}}, "probes": {"probed": 9, "changed": 4}, "acceptance": found}
+        stages = [{"name": name, "status": "pass", "evidence": told} for name, told in others.items()]
+        logic = {"decision": "pass", "stages": stages}
         verdict = StoredVerdict("d", "p", "r", "pass", "", "", {"phases": {"logic": logic}}, AT)
         assert [warning for warning in gate(verdict).warnings if "30 of 900 decisions" in warning] == (
             gate(verdict).warnings if said else []

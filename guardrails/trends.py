@@ -2,6 +2,8 @@
 
 Hidden properties compare decisions with one another; these have an answer of their own, at the worker, on sessions and
 portfolios as live ones are. Every world has many habits of real markets at once, dealt so that each comes up in some.
+
+Over 400 lines, because a market, its account and what is said of a course share the same habits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The policy in its test form: a generated test must be able to fail by what the code under test does."""
+"""The policy in its test form: a generated test must be able to fail by what the code under test does.
+
+Over 400 lines, because all rules ask which values come from the code under test.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ A cheat has to join what is right with what is wrong somewhere, and in tests the
 is 1, a bound that never binds, a rounding of whole numbers, a shift by 0. So each new expression is tried without what
 it adds: a part of it in its place, nothing, one. And each new use of parameters is tried with every other parameter,
 since those that are alike in the tests are not alike in production.
+
+Over 400 lines, because what is new and what may stand for it is one walk over the same trees.
 """
 
 from __future__ import annotations

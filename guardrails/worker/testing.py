@@ -2,7 +2,7 @@
 
 Runs as a script in the gate's environment (the strategy's dependencies, pytest and coverage). Its report is untrusted:
 the judge compares ids, plants tests that must fail, and probes what it claims to cover. A planted change lives in a
-fork of its own, so that what it breaks is gone with it.
+fork of its own, so that what it breaks is gone with it. Over 400 lines: a script, which imports nothing of ours inside.
 """
 
 from __future__ import annotations
@@ -208,9 +208,8 @@ class Report:
         gc.freeze()
         names = {k: [name for name in order if name in tests] for k, tests in enumerate(map(set, reached))}
         ran = self.fork({k: [trials[name] for name in chain] for k, chain in names.items()})
-        decided = {
-            name for k, chain in names.items() if self.planted[k] in (KILLED, CRASHED) for name in chain[: ran[k]]
-        }
+        noticed = [k for k in ran if self.planted[k] in (KILLED, CRASHED)]  # where too many never end not all ran
+        decided = {name for k in noticed for name in names[k][: ran[k]]}
         if decided:
             self.fork({CONTROL: [trials[name] for name in order if name in decided]})
         self.control = self.planted.pop(CONTROL, SURVIVED)

@@ -2,6 +2,8 @@
 
 Each act asks for a right, is judged by `oomrl.review`, is written together with its line of the log in one
 transaction, and is then appended to the audit chain.
+
+Long by nature: one act after another, all in the same frame.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Light, few colours, all of the set of Okabe and Ito that colour-blind people tell apart, and never colour alone: marks
 differ in shape, lines in dash. No pyplot and no global state; the same values give the same bytes.
+
+Long by nature: one picture after another.
 """
 
 from __future__ import annotations

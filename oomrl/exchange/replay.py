@@ -154,17 +154,10 @@ def replay_together(
     """
     observed = Observed()
     prints = Prints(observed.roster)
+    heard = [None if on_record is None else partial(on_record, number) for number in range(len(runs))]
     lanes = [
-        _Lane(
-            worker,
-            terms,
-            observed,
-            prints,
-            None if on_record is None else partial(on_record, number),
-            watch,
-            beside=len(runs) > 1,
-        )
-        for number, ((worker, terms), watch) in enumerate(zip_longest(runs, watches))
+        _Lane(worker, terms, observed, prints, record, watch, beside=len(runs) > 1)
+        for (worker, terms), record, watch in zip_longest(runs, heard, watches)
     ]
     daily = any(lane.account.cadence is Cadence.DAILY for lane in lanes)
     coming, week = iter(market), (0, 0)

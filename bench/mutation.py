@@ -115,7 +115,7 @@ def own(bench: TimedBench, base: Tree, functions: Sequence[str], *, any_failure:
     made, planted = mutants(base, {MODULE: {row for rows in lines.values() for row in rows}}, seed=0, most=1_000)
     started = time.perf_counter()
     places = [(mutant.path, mutant.line) for mutant in made]
-    ends = bench.plant(base, planted, places, any_failure=any_failure)
+    ends, _ = bench.plant(base, planted, places, any_failure=any_failure)
     found = []
     for number, (mutant, end) in enumerate(zip(made, ends, strict=True)):
         name = next(name for name, rows in lines.items() if mutant.line in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from guardrails.acceptance import Worker
 from guardrails.checks.instead import Instead
@@ -17,6 +17,15 @@ from guardrails.tree import Tree
 
 class NoBench(Exception):
     """No sandbox can be opened here."""
+
+
+class Tried(NamedTuple):
+    """Mutants and how each ended: killed, crashed, survived or unreached; and of the tests that were to run alone those
+    that noticed none which they were shown.
+    """
+
+    ends: Sequence[tuple[Mutant, str]] = ()
+    idle: Sequence[str] = ()
 
 
 class Bench(Protocol):
@@ -60,8 +69,8 @@ class Bench(Protocol):
         only: Sequence[str] = (),
         must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
         others: Mapping[str, Instead] | None = None,
-    ) -> Sequence[tuple[Mutant, str]]:
-        """Mutate these lines; return the mutants and how each ended: killed, crashed, survived or unreached."""
+    ) -> Tried:
+        """Mutate these lines; return the mutants and how each ended."""
         ...
 
     def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> AbstractContextManager[Worker]:

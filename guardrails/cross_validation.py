@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from guardrails.bench import Tried
 from guardrails.checks.codes import finding
 from guardrails.checks.named import (
     Unit,
@@ -89,15 +90,16 @@ class NewTests(Stages):
         near = [tree for tree in bad if any(tree.get(path) != self.base.get(path) for path in lines)] if sound else []
         killed = sum(bool(bench.test(self.shown(tree), only=sound).asserted) for tree in near)
         seed = seed_for(self.secret, self.seed, self.attempt, "references")
-        tried: Sequence[tuple[Mutant, str]] = ()
+        tried, idle = Tried()
         if lines and sound:
             most = self.policy.mutation.most
-            tried = bench.mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=sound)
+            tried, idle = bench.mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=sound)
         found += self.judge_kills(tried, units) if sound else []
         why = "every new test claims a defect" if not sound else "the new tests name no function of the package"
         why = why if self.then is None else "tests of a pair are judged on what its logic changes"
         self.measured["mutation"] = mutation_figures(tried, why) | {"bad": len(near), "bad_killed": killed}
-        return found, {"good": len(good), "kept": kept, "alone": alone, **self.measured["mutation"]}
+        told = {"alone": alone, "idle": list(idle)}
+        return found, {"good": len(good), "kept": kept, **told, **self.measured["mutation"]}
 
     def keeps(self, run: TestRun, new: Collection[str]) -> bool:
         """Say whether a good version meets new tests. It may have the defect that some claim, but not break them."""
@@ -116,7 +118,9 @@ class NewTests(Stages):
         lines, only = self.code_lines(function_lines), [*self.unproved]
         seed = seed_for(self.secret, self.seed, self.attempt, "references")
         most = self.policy.mutation.most
-        tried = self.ready().mutants(self.shown(self.tree()), lines, seed=seed, most=most, only=only) if lines else ()
+        shown, tried, idle = self.shown(self.tree()), *Tried()
+        if lines:
+            tried, idle = self.ready().mutants(shown, lines, seed=seed, most=most, only=only)
         # What crashed before may be told from what crashes again, where there is little else to judge by.
         if sum(end in ("killed", "survived") for _, end in tried) < LEAST_REACHED:
             tried = [(mutant, "killed" if end == "crashed" else end) for mutant, end in tried]
@@ -129,6 +133,7 @@ class NewTests(Stages):
         ]
         return self.judge_kills(tried, units), {
             "unproved": only,
+            "idle": list(idle),
             **mutation_figures(tried, "no function of the package changed"),
         }
 

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from guardrails.acceptance import WorkerFault
+from guardrails.bench import Tried
 from guardrails.checks.instead import Instead
 from guardrails.coverage import Reach, covered, missing_tests
 from guardrails.environment import GateEnvironment
-from guardrails.mutation import Mutant, Place, inside_functions, mutants, with_probes
+from guardrails.mutation import Place, inside_functions, mutants, with_probes
 from guardrails.policy import Policy
 from guardrails.runs import TestRun
 from guardrails.sandbox import Limits, Sandbox
@@ -106,7 +107,7 @@ class SandboxBench:
         if not places:
             return []
         changed, planted = with_probes(tree, places, set(arms).intersection(places))
-        ends = self.plant(tree, changed, planted, any_failure=True)
+        ends, _ = self.plant(tree, changed, planted, any_failure=True)
         silent = [place for place, end in zip(planted, ends, strict=True) if end not in ("killed", "crashed")]
         return list(dict.fromkeys(silent))
 
@@ -120,11 +121,11 @@ class SandboxBench:
         only: Sequence[str] = (),
         must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
         others: Mapping[str, Instead] | None = None,
-    ) -> list[tuple[Mutant, str]]:
-        """Return the mutants of these lines and how each ended: killed, crashed, survived or unreached."""
+    ) -> Tried:
+        """Return the mutants of these lines and how each ended, and what `only` these tests did not notice."""
         chosen, planted = mutants(tree, lines, seed=seed, most=most, must=must, others=others)
-        ends = self.plant(tree, planted, [(mutant.path, mutant.line) for mutant in chosen], only=only)
-        return list(zip(chosen, ends, strict=True))
+        ends, idle = self.plant(tree, planted, [(mutant.path, mutant.line) for mutant in chosen], only=only)
+        return Tried(list(zip(chosen, ends, strict=True)), idle)
 
     def plant(
         self,
@@ -134,8 +135,9 @@ class SandboxBench:
         *,
         only: Sequence[str] = (),
         any_failure: bool = False,
-    ) -> list[str]:
-        """Run the changes that stand in `planted` at these places of `tree`; return how each ended.
+    ) -> tuple[list[str], list[str]]:
+        """Run the changes that stand in `planted` at these places of `tree`; return how each ended, and which of `only`
+        some tests noticed nothing.
 
         killed (by an assertion of a test), crashed, survived or unreached. Only tests that reach a place run under its
         change; `any_failure` stops at the first failure, whatever it is.
@@ -145,14 +147,14 @@ class SandboxBench:
                 nothing is known of any change.
         """
         if not places:
-            return []
+            return [], []
         reach = self._reach.get(tree.digest())
         report = self._run(planted, only=only, places=places, reach=reach, any_failure=any_failure)
         if not isinstance(report, str) and report["control"] != "survived":
             report = "tests that fail where they run again and nothing is changed"
         if isinstance(report, str):
             raise TestingError(f"Expected planted changes to be tried, was {report}.")
-        return [str(report["planted"][str(number)]) for number in range(len(places))]
+        return [str(report["planted"][str(number)]) for number in range(len(places))], list(map(str, report["idle"]))
 
     @contextmanager
     def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[_GateWorker]:

@@ -342,7 +342,7 @@ class Stages:
         if asked > MOST_ASKED:
             return [finding("GR102", "", 0, f"{asked}", f"at most {MOST_ASKED} changes to try in what is new")], {}
         bench, most = self.ready(), rules.most
-        tried = bench.mutants(shown, lines, seed=seed, most=most, must=must, others=other) if lines else ()
+        tried = bench.mutants(shown, lines, seed=seed, most=most, must=must, others=other).ends if lines else ()
         self.measured["mutation"] = mutation_figures(tried, "no function of the package changed")
         found = judge_mutants([end for mutant, end in tried if mutant.kind not in (CHOICE, SWAP, PART)], rules.minimum)
         found += judge_numbers(tried, numbers) + judge_conditions(tried, rows) + judge_parts(tried, statements)

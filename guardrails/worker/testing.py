@@ -44,6 +44,7 @@ KILLED, CRASHED, SURVIVED = "killed", "crashed", "survived"
 CONTROL = -1  # the change that changes nothing
 MOST_ENDLESS = 12  # changes that the kernel has to end, at most: each takes the time of all tests and more
 AFTER_CRASH = 10  # so many more tests may still show an assertion that fails
+MOST_SHOWN = 8  # changes that a test is shown alone, at most, to find one that it notices
 
 
 def moved(value: Any) -> Any:
@@ -151,6 +152,7 @@ class Report:
         self.asserted: list[str] = []
         self.planted: dict[int, str] = {}
         self.control = SURVIVED
+        self.idle: list[str] = []
         self.planting = (0.0, 0.0)  # what trying them took, without the start: seconds, processor seconds
         self.modules: list[str] = []
         self.fault = ""
@@ -207,24 +209,44 @@ class Report:
         gc.collect()
         gc.freeze()
         names = {k: [name for name in order if name in tests] for k, tests in enumerate(map(set, reached))}
-        ran = self.fork({k: [trials[name] for name in chain] for k, chain in names.items()})
-        noticed = [k for k in ran if self.planted[k] in (KILLED, CRASHED)]  # where too many never end not all ran
-        decided = {name for k in noticed for name in names[k][: ran[k]]}
+        told = self.fork([(k, [trials[name] for name in chain]) for k, chain in names.items()])
+        self.planted = {k: "unreached" if end == "untried" else end for k, (end, _) in enumerate(told)}
+        noticed = {k: names[k][:ran] for k, (end, ran) in enumerate(told) if end in (KILLED, CRASHED)}
+        if JOB["only"]:
+            last = {chain[-1] for k, chain in noticed.items() if self.planted[k] == KILLED}
+            self.idle = self.unmoved(trials, names, {name.partition("[")[0] for name in last})
+        decided = {name for chain in noticed.values() for name in chain}
         if decided:
-            self.fork({CONTROL: [trials[name] for name in order if name in decided]})
-        self.control = self.planted.pop(CONTROL, SURVIVED)
+            self.control = self.fork([(CONTROL, [trials[name] for name in order if name in decided])])[0][0]
 
-    def fork(self, chains: dict[int, list[Trial]]) -> dict[int, int]:
-        """Try changes in forks of their own, a few at a time; return how many tests each came to."""
-        left, running, ran = list(chains)[::-1], dict[int, tuple[int, int]](), dict[int, int]()
-        endless = 0
+    def unmoved(self, trials: dict[str, Trial], names: dict[int, list[str]], moved: set[str]) -> list[str]:
+        """Return the tests, all cases of each as one, that notice none of the changes they come by, beside those that
+        are known to notice one."""
+        cases = dict[str, list[Trial]]()
+        for name, trial in trials.items():
+            cases.setdefault(name.partition("[")[0], []).append(trial)
+        shown = dict[str, list[int]]()
+        for test, every in cases.items():
+            near = [k for k in names if any(name.partition("[")[0] == test for name in names[k])]
+            near.sort(key=lambda k: self.planted[k] not in (KILLED, CRASHED))  # what others notice is no change in name
+            shown[test] = near[: max(1, min(MOST_SHOWN, int(2 / max(sum(trial.seconds for trial in every), 0.001))))]
+        for at in range(MOST_SHOWN):
+            asked = [test for test in cases if test not in moved and at < len(shown[test])]
+            ends = self.fork([(shown[test][at], cases[test]) for test in asked])
+            moved = moved | {test for test, (end, _) in zip(asked, ends, strict=True) if end in (KILLED, CRASHED)}
+        return sorted(set(cases) - moved)
+
+    def fork(self, tries: list[tuple[int, list[Trial]]]) -> list[tuple[str, int]]:
+        """Try changes in forks of their own, a few at a time; return how each ended and how many tests it came to."""
+        left, running, endless = list(range(len(tries)))[::-1], dict[int, tuple[int, int]](), 0
+        ends = [("untried", 0)] * len(tries)
         while left or running:
             if endless > MOST_ENDLESS:
                 self.fault, left = f"more than {MOST_ENDLESS} planted changes under which the tests never end", []
             while left and len(running) < JOB["parallel"]:
-                k = left.pop()
-                self.planted[k] = "unreached"
-                if chains[k]:
+                number = left.pop()
+                change, chain = tries[number]
+                if chain:
                     read, write = os.pipe()
                     try:
                         child = os.fork()
@@ -232,22 +254,22 @@ class Report:
                         # Without a namespace the limit counts all of the user's processes, others' too: wait for room.
                         os.close(read)
                         os.close(write)
-                        left.append(k)
+                        left.append(number)
                         time.sleep(0 if running else 0.05)
                         break
                     if child == 0:
-                        try_change(k, chains[k], write)
+                        try_change(change, chain, write)
                     os.close(write)
-                    running[read] = (k, child)
+                    running[read] = (number, child)
             for read in select.select(list(running), [], [])[0] if running else ():
-                k, child = running.pop(read)
+                number, child = running.pop(read)
                 said, _, came = os.read(read, 32).decode().partition(" ")
                 os.close(read)
                 _, status = os.waitpid(child, 0)
                 endless += os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM)
-                self.planted[k] = said if said in (KILLED, SURVIVED) else CRASHED
-                ran[k] = int(came) if came else len(chains[k])
-        return ran
+                ran = int(came) if came else len(tries[number][1])
+                ends[number] = (said if said in (KILLED, SURVIVED) else CRASHED, ran)
+        return ends
 
 
 class Trial:
@@ -396,6 +418,7 @@ def main() -> None:
         "asserted": report.asserted,
         "planted": report.planted,
         "control": report.control,
+        "idle": report.idle,
         "planting": report.planting,
         "modules": report.modules,
         "seconds": report.seconds,

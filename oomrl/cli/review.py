@@ -22,7 +22,7 @@ from oomrl.cli.options import (
     state_option,
 )
 from oomrl.domain.diagnostic import Diagnostic, one_screen
-from oomrl.domain.records import OWN_DEMAND, Act, ProposalStatus, lock_steps, own_demands
+from oomrl.domain.records import Act, ProposalStatus, cautions, lock_steps
 
 
 @click.group()
@@ -75,8 +75,8 @@ def show(proposal: str, who: str, state: Path, settings_file: Path | None, as_js
     click.echo(f"Gate: {verdict.outcome if verdict else 'not judged'}" + "".join(f"\n  {line}" for line in told))
     if verdict and (steps := lock_steps(verdict)):
         click.echo(f"Lock: {', '.join(plain(step['event']) for step in steps)}")
-    for name in own_demands(verdict) if verdict else ():
-        click.echo(f"Read with care: {plain(name)} {OWN_DEMAND}")
+    for caution in cautions(verdict) if verdict else ():
+        click.echo(f"Read with care: {plain(caution)}")
     click.echo(f"Arenas: {qualification.text}")
     touched = f" ({', '.join(case.risk.because)})" if case.risk.because else ""
     click.echo(f"Class: {case.risk.name}{touched}; approvals: {len(case.votes)} of {case.risk.approvals}")

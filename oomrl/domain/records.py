@@ -301,19 +301,23 @@ def lock_steps(verdict: StoredVerdict) -> Sequence[dict[str, Any]]:
     return judged[0].get("transitions", ()) if judged else ()
 
 
-#: What a reviewer is told of each such test.
-OWN_DEMAND = "demands what no curated version of the strategy does: nothing but its author's word says that it is right"
+#: What a reviewer is told of new tests, by where the gate names them.
+CAUTIONS = {
+    "alone": "demands what no curated version of the strategy does: that it is right only its author says",
+    "idle": "noticed none of the faults that the gate planted in what the new tests name",
+}
 
 
-def own_demands(verdict: StoredVerdict) -> list[str]:
-    """Return the new tests that demand what no curated version of the strategy does; none in a verdict of old."""
+def cautions(verdict: StoredVerdict) -> list[str]:
+    """Return what to read with care in the new tests, a sentence each; nothing in a verdict of old."""
     phases: Any = verdict.payload.get("phases", {})
     stages = [stage for phase in phases.values() for stage in phase.get("stages") or ()]
     return [
-        str(name)
+        f"{name} {caution}"
         for stage in stages
         if stage["name"] == "references"
-        for name in (stage.get("evidence") or {}).get("alone", ())
+        for kind, caution in CAUTIONS.items()
+        for name in (stage.get("evidence") or {}).get(kind, ())
     ]
 
 

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from guardrails.policy import PolicyError, parse_policy
 from oomrl.domain.attribution import PARTS
 from oomrl.domain.people import Remark
-from oomrl.domain.records import OWN_DEMAND, Mark, StoredDiagnostic, StoredVerdict, lock_steps, own_demands
+from oomrl.domain.records import Mark, StoredDiagnostic, StoredVerdict, cautions, lock_steps
 from oomrl.web import charts
 
 #: What the layers are for, in a reviewer's words.
@@ -131,7 +131,7 @@ def gate(verdict: StoredVerdict | None) -> Gate:
     stages.sort(key=lambda stage: order.get(str(stage.get("status")), 1))
     if profile == "S2":
         warnings.append("judged in profile S2, without namespaces")
-    warnings += [f"{name} {OWN_DEMAND}" for name in own_demands(verdict)]
+    warnings += cautions(verdict)
     promotion = _map(payload.get("promotion"))
     refusals = [dict(_map(one)) for one in promotion.get("refusals") or ()]
     lock = [str(step["event"]) for step in lock_steps(verdict)]

@@ -88,8 +88,36 @@ def test_a_mutant_ends_as_the_test_that_meets_it_ends(name: str, policy: Policy,
     bench = open_bench(HERE, policy)
     assert bench.test(base, cover=True).passed()
     line = base["src/strategy/signal.py"].decode().splitlines().index("    return first / last") + 1
-    ends = {mutant.kind: how for mutant, how in bench.mutants(base, {"src/strategy/signal.py": {line}}, seed=0, most=9)}
+    ends = {
+        mutant.kind: how for mutant, how in bench.mutants(base, {"src/strategy/signal.py": {line}}, seed=0, most=9).ends
+    }
     assert ends["swapped operands"] == end
+
+
+#: Tests of one function, and whether one of them alone notices any of its mutants.
+NOTICES = {
+    "test_a_value": ("assert ratio(6.0, 3.0) == 2.0", True),
+    "test_of_cases": ("assert ratio(6.0 * case, 3.0) == 2.0 * case", True),
+    "test_dies_of_it": ("1 / (ratio(6.0, 3.0) == 2.0)", True),
+    "test_nothing_of_it": ("assert [ratio(6.0, 3.0)] == [] or True", False),
+    "test_something_else": ("assert 6.0 / 3.0 == 2.0", False),
+}
+
+
+def test_new_tests_that_notice_no_planted_change_are_named(policy: Policy, cache: dict[str, Any]) -> None:
+    """One true test may carry others that prove nothing; whoever reviews is told which these are."""
+    source = "import pytest\n\nfrom strategy.signal import ratio\n"
+    for name, (body, _) in NOTICES.items():
+        cases = "@pytest.mark.parametrize('case', [0.0, 1.0])\n" if "case" in body else ""
+        source += f"\n\n{cases}def {name}({'case' if cases else ''}):\n    {body}\n"
+    base = tree().replace({"tests/test_new.py": source.encode()})
+    bench = open_bench(HERE, policy)
+    new = [name for name in bench.test(base, cover=True).passed() if name.startswith("tests/test_new.py")]
+    assert len(new) == len(NOTICES) + 1
+    line = base["src/strategy/signal.py"].decode().splitlines().index("    return first / last") + 1
+    tried = bench.mutants(base, {"src/strategy/signal.py": {line}}, seed=0, most=9, only=new)
+    assert {name.rpartition("::")[2] for name in tried.idle} == {n for n, (_, does) in NOTICES.items() if not does}
+    assert not bench.mutants(base, {"src/strategy/signal.py": {line}}, seed=0, most=9).idle
 
 
 DEEP = """import pytest
@@ -143,7 +171,7 @@ def test_what_tests_load_as_they_run_is_loaded_once(policy: Policy, cache: dict[
     assert not bench.test(base, cover=True).fault
     assert "colorsys" in bench._reach[base.digest()].modules
     lines = {"src/strategy/signal.py": range(1, 20)}
-    assert {how for _, how in bench.mutants(base, lines, seed=0, most=9)} <= {"killed", "crashed", "survived"}
+    assert {how for _, how in bench.mutants(base, lines, seed=0, most=9).ends} <= {"killed", "crashed", "survived"}
 
 
 @pytest.mark.parametrize(

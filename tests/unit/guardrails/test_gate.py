@@ -18,6 +18,7 @@ import pytest
 
 import guardrails
 from guardrails.acceptance import PROPERTIES, WorkerFault
+from guardrails.bench import Tried
 from guardrails.checks.absent import absent_names, with_absent
 from guardrails.checks.codes import finding
 from guardrails.checks.index import Module, parse_module
@@ -112,17 +113,22 @@ class FakeBench:
         only: Sequence[str] = (),
         must: Mapping[str, Collection[tuple[int, ...]]] | None = None,
         others: Mapping[str, Instead] | None = None,
-    ) -> list[tuple[Mutant, str]]:
+    ) -> Tried:
         self.seen.append("mutants")
         assert 8 in lines[SIGNAL]
         if only and b"2.0 * first" in tree[SIGNAL]:
             killed, reached = self.new_kill
             ends = ["killed"] * killed + ["survived"] * (reached - killed) + ["unreached"] * 3
             ends += ["crashed"] * self.new_crash
-            return [(Mutant(SIGNAL, 8, "operator", "last - first", f"last * {at}"), end) for at, end in enumerate(ends)]
+            return Tried(
+                [(Mutant(SIGNAL, 8, "operator", "last - first", f"last * {at}"), end) for at, end in enumerate(ends)],
+                only[:1],
+            )
         killed, judged, made = self.dead
         ends = ["killed"] * killed + ["survived"] * (judged - killed) + ["crashed"] * (made - judged)
-        return [(Mutant(SIGNAL, 8, "operator", "last - first", f"last + {at}"), end) for at, end in enumerate(ends)]
+        return Tried(
+            [(Mutant(SIGNAL, 8, "operator", "last - first", f"last + {at}"), end) for at, end in enumerate(ends)]
+        )
 
     @contextmanager
     def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oomrl.adapters.changes import Parameter
 from oomrl.domain.people import Freeze
-from oomrl.domain.records import StoredVerdict, own_demands
+from oomrl.domain.records import StoredVerdict, cautions
 from oomrl.errors import Mistake
 from oomrl.review import reason_to_wait, risk_of
 from oomrl.settings import ReviewSettings, load
@@ -60,17 +60,17 @@ def test_what_writes_weights_plans_limits_or_exposure_takes_two_people() -> None
         assert risk_of(["strategy.toml"], [moved], rules).name == "risk"
 
 
-def test_tests_that_ask_for_what_no_curated_version_does_are_warned_of() -> None:
+@pytest.mark.parametrize(("kind", "said"), [("alone", "no curated version"), ("idle", "none of the faults")])
+def test_new_tests_that_nobody_else_vouches_for_are_warned_of(kind: str, said: str) -> None:
     name = "tests/test_new.py::test_defect_<b>"
-    stages = [{"name": "references", "status": "pass", "evidence": {"alone": [name]}}, {"name": "patch"}]
+    stages = [{"name": "references", "status": "pass", "evidence": {kind: [name]}}, {"name": "patch"}]
     tests = {"decision": "pass", "stages": stages}
     verdict = StoredVerdict(
         "d", "p", "r", "pass", "", "", {"phases": {"tests": tests, "logic": {"decision": "pass"}}}, AT
     )
-    assert own_demands(verdict) == [name]
     [warning] = gate(verdict).warnings
-    assert warning.startswith(name) and "no curated version" in warning
-    assert own_demands(replace(verdict, payload={})) == []
+    assert [warning] == cautions(verdict) and warning.startswith(name) and said in warning
+    assert cautions(replace(verdict, payload={})) == []
 
 
 def test_decisions_that_are_other_ones_in_made_up_markets_are_warned_of() -> None:

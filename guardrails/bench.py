@@ -79,6 +79,10 @@ class Bench(Protocol):
         """
         ...
 
+    def rest(self) -> None:
+        """End whatever runs without being asked anything; what is asked next works as before."""
+        ...
+
 
 def open_bench(environment: GateEnvironment | None, policy: Policy) -> Bench:
     """Open the strongest sandbox of this machine and try its canaries.

@@ -57,12 +57,16 @@ def check(
     known = cache if cache is not None else {}
     asked = (policy, seed, attempt, secret, frozenset(layers), known, environment, stop_at_first_refusal)
     gate = _Gate(tree, patch, phase, *asked, extra_judges, bench, then)
-    if then is not None:
-        gate = gate.remembered()
-        return gate.locked(gate.verdict(), cycle)
-    if after is not None:
-        gate.pair(after)
-    gate.run()
+    try:
+        if then is not None:
+            gate = gate.remembered()
+        else:
+            if after is not None:
+                gate.pair(after)
+            gate.run()
+    finally:
+        if gate.bench is not None:
+            gate.bench.rest()
     return gate.locked(gate.verdict(), cycle)
 
 

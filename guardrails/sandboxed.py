@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar
@@ -58,6 +58,8 @@ class SandboxBench:
         self.profile = sandbox.profile
         self.canaries: Mapping[str, Any] = sandbox.canaries()
         self._reach: dict[str, Reach] = {}  # of the tree that was covered last
+        self._asked: set[tuple[str, float]] = set()
+        self._ahead: dict[tuple[str, float], tuple[ExitStack, Worker]] = {}
 
     def test(
         self,
@@ -158,32 +160,46 @@ class SandboxBench:
 
     @contextmanager
     def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[_GateWorker]:
-        """Start the strategy of a tree: its source alone is in the sandbox's reach."""
-        with _folder() as place:
-            visible = {path: data for path, data in tree.items() if path.startswith(f"{self.policy.layout.source}/")}
-            Tree(visible).write(place)
-            given = dict(params) or _parameters(tree, self.policy)
+        """Start the strategy of a tree: its source alone is in the sandbox's reach.
+
+        Each has a process of its own. Whose strategy is asked for again is likely to be asked for once more: a process
+        that has loaded nothing of it is then started ahead, beside what is under way.
+        """
+        source = f"{self.policy.layout.source}/"
+        visible = Tree({path: data for path, data in tree.items() if path.startswith(source)})
+        asked = visible.digest(), share
+        started, worker = self._ahead.pop(asked) if asked in self._ahead else self._started(visible, share)
+        with started:
+            if asked in self._asked:
+                self._ahead[asked] = self._started(visible, share)
+            self._asked.add(asked)
             try:
-                worker = Worker.start(
-                    self.sandbox,
-                    self.environment.worker_python,
-                    place,
-                    given,
-                    seed=0,
-                    capital=self.policy.acceptance.capital,
-                    limits=self._limits(share=share),
-                    seconds=self.policy.sandbox.seconds,
-                    source=self.policy.layout.source,
-                    strategy=self.policy.acceptance.strategy,
+                given = dict(params) or _parameters(tree, self.policy)
+                worker.build(
+                    given, seed=0, capital=self.policy.acceptance.capital, strategy=self.policy.acceptance.strategy
                 )
             except WorkerFailure as failure:
                 raise WorkerFault(str(failure)) from failure
-            try:
-                yield _GateWorker(worker)
-            finally:
-                worker.close()
+            yield _GateWorker(worker)
+
+    def rest(self) -> None:
+        """End what was started ahead."""
+        self._asked.clear()
+        while self._ahead:
+            self._ahead.popitem()[1][0].close()
 
     # -- inside
+
+    def _started(self, visible: Tree, share: float) -> tuple[ExitStack, Worker]:
+        """Return a worker that has loaded nothing yet, and what ends it."""
+        with ExitStack() as stack:
+            place = stack.enter_context(_folder())
+            visible.write(place)
+            limits, rules = self._limits(share=share), self.policy.sandbox
+            python, source = self.environment.worker_python, self.policy.layout.source
+            worker = Worker.boot(self.sandbox, python, place, limits=limits, seconds=rules.seconds, source=source)
+            stack.callback(worker.close)
+            return stack.pop_all(), worker
 
     def _run(
         self,

@@ -264,7 +264,8 @@ class TrendAccount(Account):
 
     def weights(self) -> dict[str, float]:
         """Return what is held, as shares of equity."""
-        return {name: count * self.close[name] / self.equity() for name, count in self.shares.items() if count}
+        equity = self.equity()
+        return {name: count * self.close[name] / equity for name, count in self.shares.items() if count}
 
     def follow(self, weights: Mapping[str, float]) -> None:
         """Trade to target weights, in whole shares where this market has them."""

@@ -96,26 +96,51 @@ class Worker:
         source: str = "src",
         strategy: str = "strategy:Strategy",
     ) -> Worker:
-        """Start the strategy of `tree` (a folder, of which only `source` is shown to it) and wait until it is built.
-
-        `seconds` bounds each answer, this one too. An empty `strategy` builds none: such a worker answers calls.
+        """Start the strategy of `tree` and wait until it is built: `boot`, then `build`.
 
         Raises:
             WorkerFailure: it cannot be imported or built.
         """
-        folder = tree.resolve() / source
-        readable = [folder, RUNNER, FRAMES]
-        process = sandbox.start(python, RUNNER, [str(folder), str(FRAMES)], readable=readable, limits=limits)
-        worker = cls(process, seconds)
-        hello = {"type": "hello", "version": frames.VERSION, "params": dict(params), "seed": seed, "capital": capital}
+        worker = cls.boot(sandbox, python, tree, limits=limits, seconds=seconds, source=source)
         try:
-            answer, _ = worker._ask(encode({**hello, "strategy": strategy}))
-            if answer != {"type": "ready", "version": frames.VERSION}:
-                raise worker._garbage(f"Expected ready for version {frames.VERSION}, was {answer!r:.80}.")
+            worker.build(params, seed=seed, capital=capital, strategy=strategy)
         except BaseException:
             worker.close()
             raise
         return worker
+
+    @classmethod
+    def boot(
+        cls,
+        sandbox: Sandbox,
+        python: Path,
+        tree: Path,
+        *,
+        limits: Limits | None = None,
+        seconds: float = 30.0,
+        source: str = "src",
+    ) -> Worker:
+        """Start an interpreter for the strategy of `tree` (a folder, of which only `source` is shown to it), and do not
+        wait for it. It loads nothing of the strategy before `build`, which has to come first.
+
+        `seconds` bounds each answer.
+        """
+        folder = tree.resolve() / source
+        readable = [folder, RUNNER, FRAMES]
+        return cls(sandbox.start(python, RUNNER, [str(folder), str(FRAMES)], readable=readable, limits=limits), seconds)
+
+    def build(
+        self, params: Mapping[str, object], *, seed: int, capital: float, strategy: str = "strategy:Strategy"
+    ) -> None:
+        """Have the strategy built. An empty `strategy` builds none: such a worker answers calls.
+
+        Raises:
+            WorkerFailure: it cannot be imported or built.
+        """
+        hello = {"type": "hello", "version": frames.VERSION, "params": dict(params), "seed": seed, "capital": capital}
+        answer, _ = self._ask(encode({**hello, "strategy": strategy}))
+        if answer != {"type": "ready", "version": frames.VERSION}:
+            raise self._garbage(f"Expected ready for version {frames.VERSION}, was {answer!r:.80}.")
 
     def __enter__(self) -> Worker:
         return self

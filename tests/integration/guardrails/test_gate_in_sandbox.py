@@ -120,6 +120,24 @@ def test_new_tests_that_notice_no_planted_change_are_named(policy: Policy, cache
     assert not bench.mutants(base, {"src/strategy/signal.py": {line}}, seed=0, most=9).idle
 
 
+def test_workers_are_started_ahead_each_a_process_of_its_own(policy: Policy, cache: dict[str, Any]) -> None:
+    """What is asked for twice is likely to be asked for again; what waits has loaded nothing, and is ended."""
+    bench, pids = open_bench(HERE, policy), []
+    assert isinstance(bench, SandboxBench)
+    for _ in range(3):
+        with bench.worker(tree(), {}) as worker:
+            pids.append(worker._worker._process.pid)
+            assert worker.call("strategy.signal:ratio", [6.0, 3.0], {}) == 2.0
+    [(_, waiting)] = bench._ahead.values()
+    assert len({*pids, waiting._process.pid}) == 4
+    assert waiting._process.wait(0) is None
+    bench.rest()
+    assert waiting._process.wait(0) is not None and not bench._ahead
+    with bench.worker(tree(), {}):
+        assert not bench._ahead  # asked for once
+    bench.rest()
+
+
 DEEP = """import pytest
 
 from strategy.signal import ratio

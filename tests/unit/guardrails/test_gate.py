@@ -68,6 +68,7 @@ class FakeBench:
     new_crash: int = 0
     unsteady: bool = False
     seen: list[str] = field(default_factory=list)
+    rested: bool = False
 
     def test(
         self,
@@ -129,6 +130,9 @@ class FakeBench:
         return Tried(
             [(Mutant(SIGNAL, 8, "operator", "last - first", f"last + {at}"), end) for at, end in enumerate(ends)]
         )
+
+    def rest(self) -> None:
+        self.rested = True
 
     @contextmanager
     def worker(self, tree: Tree, params: Mapping[str, Any], *, share: float = 1.0) -> Iterator[Any]:

@@ -16,15 +16,24 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, Protocol
 
+from guardrails.decisions import (
+    Compared,
+    Decision,
+    Told,
+    apart,
+    close,
+    contract,
+    decision_in,
+    same_decision,
+    same_weights,
+    weights,
+)
 from guardrails.markets import COLUMNS, Account, Bars, market
 from guardrails.policy import Bound, Policy
 from guardrails.tree import Tree
 from guardrails.trends import Course, Trend, TrendAccount, TrendWorld, trend_worlds
 
 PROPERTIES = ("contract", "activity", "prefix", "restart", "rename", "weeks", "scale", "cash")
-Told = Mapping[str, Any]
-#: An action, the weights that it leads to, and its plans.
-Decision = tuple[str, Told, Told]
 #: Years that markets are moved to; from when on, and in how many years, every week is decided in; sessions of a year.
 ERAS = (1976, 1994, 2002, 2007, 2010, 2012, 2017, 2022, 2041)
 LIVE, LIVE_YEARS, YEAR = date(2024, 1, 1), 10, 272
@@ -106,15 +115,16 @@ def failing_cases(cases: Sequence[Case], start: Callable[[], AbstractContextMana
 @dataclass(frozen=True)
 class Before:
     """Code that a patch is held beside, above all that before it: how it is started, its own parameters, and what is
-    known of it in worlds and on odd inputs of one seed. `compared` gathers, world by world, decisions and how many are
-    other ones now.
+    known of it in worlds and on odd inputs of one seed. `compared` and `odd_compared` gather, run by run, how decisions
+    differ from what they are now.
     """
 
     start: Start
     params: Mapping[str, Any]
     known: MutableMapping[str, Course] = field(default_factory=dict)
     odd: MutableMapping[str, list[Decision]] = field(default_factory=dict)
-    compared: list[tuple[int, int]] = field(default_factory=list)
+    compared: list[Compared] = field(default_factory=list)
+    odd_compared: list[Compared] = field(default_factory=list)
 
     def knows(self, world: TrendWorld, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what it trades a world with: its own parameters, or the given values of those that it knows."""
@@ -176,21 +186,6 @@ class Alike:
         except WorkerFault:
             return False
         return ours < (1.0 - 1e-6) * theirs
-
-
-def decision_in(answer: Told, held: Mapping[str, float]) -> Decision:
-    """Return what an answer decides: its action, the weights that it leads to, and its plans."""
-    wanted = weights(answer) if answer["action"] == "target" else held
-    return answer["action"], wanted, answer.get("plan") or {}
-
-
-def apart(one: Decision, two: Decision) -> float:
-    """Return how far two decisions are apart: in action, weights, and the share of what plans say otherwise."""
-    (action, ours, plans), (other, theirs, wanted) = one, two
-    said = [(plans.get(name) or {}, wanted.get(name) or {}) for name in sorted({*plans, *wanted})]
-    differing = sum(not close(a.get(key), b.get(key), 1e-6) for a, b in said for key in {*a, *b})
-    apart: float = sum(abs(ours.get(name, 0.0) - theirs.get(name, 0.0)) for name in sorted({*ours, *theirs}))
-    return (1.0 if action != other else 0.0) + apart + differing / max(1, 3 * len(said))
 
 
 def failing_scenarios(
@@ -277,8 +272,8 @@ def _rises(
             continue
         course, same = _course(world, sessions, given, start), known == {name: given.get(name) for name in known}
         if before and then and course:
-            changed = sum(not same_decision(*pair) for pair in zip(course.decided, then.decided, strict=False))
-            before.compared.append((len(course.decided), changed))
+            where = f"in a market of {len(world.names)} names"
+            before.compared.append(Compared.of(where, course.decided, then.decided))
         if course is None or (then and course.worse(then, trend.lead, limits, same)):
             return False, True
         if alike and not alike.allows(world, sessions, course, given):
@@ -326,12 +321,6 @@ def _same_course(course: Course, other: Course) -> bool:
     return same and all(map(same_decision, course.decided, other.decided))
 
 
-def same_decision(one: Decision, two: Decision) -> bool:
-    """Say whether two decisions are the same, but for the last digits."""
-    (action, given, plans), (to, asked, wanted) = one, two
-    return action == to and _same_weights(given, asked) and close(plans, wanted, 1e-6, 1e-7)
-
-
 def _course(world: TrendWorld, sessions: Sequence[Bars], params: Mapping[str, Any], start: Start) -> Course | None:
     """Let a strategy trade in a world; return what it did, or none where it failed or its answer is no portfolio."""
     course, account = Course(world), TrendAccount(world)
@@ -373,28 +362,6 @@ def _meets(answer: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
     return False
 
 
-def close(value: Any, expected: Any, relative: float = 1e-9, absolute: float = 1e-12) -> bool:
-    """Compare plain values of exactly the same shape; NaN equals NaN, and a bool is no number."""
-    if isinstance(expected, Mapping):
-        return (
-            type(value) is dict
-            and value.keys() == expected.keys()
-            and all(close(value[key], expected[key], relative, absolute) for key in expected)
-        )
-    if isinstance(expected, (list, tuple)):
-        return (
-            type(value) in (list, tuple)
-            and len(value) == len(expected)
-            and all(close(a, b, relative, absolute) for a, b in zip(value, expected, strict=True))
-        )
-    if isinstance(expected, bool) or expected is None or isinstance(expected, str):
-        return type(value) is type(expected) and bool(value == expected)
-    if type(value) not in (int, float):
-        return False
-    both = math.isnan(value) and math.isnan(expected)
-    return both or math.isclose(value, expected, rel_tol=relative, abs_tol=absolute)
-
-
 Decided = tuple[int, Told, dict[str, Any]]
 
 
@@ -421,7 +388,7 @@ class World:
         """Say whether an answer is the base run's: action, weights, and orders where prices are the same."""
         back = {new: old for old, new in self.names.items()}
         ours = {back.get(name, name): weight for name, weight in weights(answer).items()}
-        if answer.get("action") != expected.get("action") or not _same_weights(ours, weights(expected)):
+        if answer.get("action") != expected.get("action") or not same_weights(ours, weights(expected)):
             return False
         plans = {back.get(name, name): plan for name, plan in (answer.get("plan") or {}).items()}
         if self.shares != 1.0:
@@ -545,28 +512,6 @@ def _differences(start: Start, world: World, base: Sequence[Decided]) -> Iterato
                 told, expected = due[at]
                 if not world.same(worker.decide(world.tell(told)), expected):
                     yield f"Expected the same decision on day {at}, was another."
-
-
-def weights(answer: Mapping[str, Any]) -> dict[str, float]:
-    """Return the target weights of an answer that are not zero; none for hold."""
-    given = answer.get("weights") or {}
-    return {name: value for name, value in given.items() if value}
-
-
-def _same_weights(a: Mapping[str, float], b: Mapping[str, float]) -> bool:
-    return all(math.isclose(a.get(name, 0.0), b.get(name, 0.0), rel_tol=1e-6, abs_tol=1e-7) for name in {*a, *b})
-
-
-def contract(answer: Mapping[str, Any]) -> str:
-    """Say what is wrong with one answer, or nothing."""
-    if answer.get("action") == "hold":
-        return ""
-    if answer.get("action") != "target" or not isinstance(answer.get("weights"), dict):
-        return f"Expected hold or target weights, was {str(answer)[:80]!r}."
-    values = list(answer["weights"].values())
-    if any(type(value) not in (int, float) or not math.isfinite(value) or value < 0 for value in values):
-        return "Expected weights that are finite and not negative, was one that is not."
-    return "" if sum(values) <= 1.0 + 1e-9 else f"Expected weights of at most 1 in sum, was {sum(values)}."
 
 
 def _renaming(bars: Sequence[Bars], chance: random.Random) -> dict[str, str]:

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-from guardrails.acceptance import Alike, Before, Decision, Start, WorkerFault, apart, decision_in, drawn, same_decision
+from guardrails.acceptance import Alike, Before, Start, WorkerFault, drawn
+from guardrails.decisions import Compared, Decision, apart, decision_in, same_decision
 from guardrails.markets import COLUMNS, Bars
 from guardrails.policy import Bound, Policy
 
 #: Markets with parameters of chance, sets of wrong parameters; sessions of a market, by what the parameters need.
 MARKETS, PARAMETERS, SESSIONS = 5, 5, (90, 320)
-#: In so many of them it is asked twice.
+#: In so many of them it is asked twice, and compared with the code before.
 TWICE = 4
 #: Parameters whose names end alike (weights, windows) stand at their bounds together: so many such groups at most.
 MOST_GROUPS = 8
@@ -60,6 +61,9 @@ def breaks(before: Before, start: Start, given: Sequence[Mapping[str, Any]], pol
         ours = market.decided(start, params)
         if 0 < len(ours) < len(market.told) and len(ours) < len(market.known(before, before.asked(params))):
             return True
+        if at < TWICE:
+            then = market.known(before, before.asked(params))
+            before.odd_compared.append(Compared.of("on odd inputs", ours, then))
         if at < TWICE and "restart" not in policy.acceptance.waived:
             again = market.decided(start, params, twice=True)
             if len(again) != len(ours) or not all(map(same_decision, again, ours)):

@@ -36,6 +36,7 @@ from guardrails.checks.named import (
 )
 from guardrails.checks.parameters import read_parameters
 from guardrails.checks.static import STATIC_LAYERS
+from guardrails.decisions import Compared
 from guardrails.environment import GateEnvironment
 from guardrails.mutation import CHOICE, LIKE, Mutant
 from guardrails.odd import breaks, decides_alike
@@ -261,8 +262,8 @@ class Stages:
         found += judge_share("GR603", every - len(other), every, 1.0, "markets and odd inputs decided as before")
         evidence = {"cases": len(cases), "scenarios": scenarios, "failing": [*failing, *missed], "otherwise": other}
         untold = "nothing" if alike is None else "all" if alike.code is before else "a part"
-        made, changed = (sum(each) for each in zip((0, 0), *before.compared, strict=True))
-        return found, evidence | {"untold": untold, "decisions": made, "changed": changed}
+        markets, odd = Compared.all(before.compared), Compared.all(before.odd_compared)
+        return found, evidence | {"untold": untold, **vars(markets), "odd": vars(odd)}
 
     def as_before(self) -> Tree:
         """Return the tree with those changes of the code put back that no test misses: see `guardrails.untold`."""

@@ -14,10 +14,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from guardrails.acceptance import close, decisions
+from guardrails.acceptance import decisions
 from guardrails.attacks import BENIGN, Attack, sample
 from guardrails.bench import open_bench
 from guardrails.checks.parameters import read_parameters
+from guardrails.decisions import close
 from guardrails.environment import GateEnvironment
 from guardrails.gate import LAYERS, check
 from guardrails.patch import judge_patch

@@ -22,7 +22,7 @@ from oomrl.cli.options import (
     state_option,
 )
 from oomrl.domain.diagnostic import Diagnostic, one_screen
-from oomrl.domain.records import Act, ProposalStatus, cautions, lock_steps
+from oomrl.domain.records import Act, ProposalStatus, cautions, changed_decisions, lock_steps
 
 
 @click.group()
@@ -75,7 +75,7 @@ def show(proposal: str, who: str, state: Path, settings_file: Path | None, as_js
     click.echo(f"Gate: {verdict.outcome if verdict else 'not judged'}" + "".join(f"\n  {line}" for line in told))
     if verdict and (steps := lock_steps(verdict)):
         click.echo(f"Lock: {', '.join(plain(step['event']) for step in steps)}")
-    for caution in cautions(verdict) if verdict else ():
+    for caution in (*changed_decisions(verdict), *cautions(verdict)) if verdict else ():
         click.echo(f"Read with care: {plain(caution)}")
     click.echo(f"Arenas: {qualification.text}")
     touched = f" ({', '.join(case.risk.because)})" if case.risk.because else ""

@@ -310,15 +310,34 @@ CAUTIONS = {
 
 def cautions(verdict: StoredVerdict) -> list[str]:
     """Return what to read with care in the new tests, a sentence each; nothing in a verdict of old."""
-    phases: Any = verdict.payload.get("phases", {})
-    stages = [stage for phase in phases.values() for stage in phase.get("stages") or ()]
     return [
         f"{name} {caution}"
-        for stage in stages
-        if stage["name"] == "references"
+        for evidence in _evidence(verdict, "references")
         for kind, caution in CAUTIONS.items()
-        for name in (stage.get("evidence") or {}).get(kind, ())
+        for name in evidence.get(kind, ())
     ]
+
+
+def changed_decisions(verdict: StoredVerdict) -> list[str]:
+    """Return how much of what the strategy decides is other than before, a sentence for the gate's made-up markets and
+    one for odd inputs, with the two decisions furthest apart. A verdict of old says less."""
+    told = []
+    for evidence in _evidence(verdict, "acceptance"):
+        for where, found in (("in made-up markets", evidence), ("on odd inputs", evidence.get("odd") or {})):
+            made, changed = found.get("decisions") or 0, found.get("changed") or 0
+            most = f"; furthest apart {found['largest']}" if found.get("largest") else ""
+            if changed:
+                told.append(
+                    f"{where} {changed} of {made} decisions are other than those of the version that trades{most}"
+                )
+    return told
+
+
+def _evidence(verdict: StoredVerdict, name: str) -> list[dict[str, Any]]:
+    """Return the evidence of a stage, in each phase that has it."""
+    phases: Any = verdict.payload.get("phases", {})
+    stages = [stage for phase in phases.values() for stage in phase.get("stages") or ()]
+    return [stage.get("evidence") or {} for stage in stages if stage["name"] == name]
 
 
 class Act(StrEnum):

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from guardrails.policy import PolicyError, parse_policy
 from oomrl.domain.attribution import PARTS
 from oomrl.domain.people import Remark
-from oomrl.domain.records import Mark, StoredDiagnostic, StoredVerdict, cautions, lock_steps
+from oomrl.domain.records import Mark, StoredDiagnostic, StoredVerdict, cautions, changed_decisions, lock_steps
 from oomrl.web import charts
 
 #: What the layers are for, in a reviewer's words.
@@ -117,8 +117,6 @@ def gate(verdict: StoredVerdict | None) -> Gate:
         for stage in _map(one).get("stages") or ():
             meaning = RUNS.get(str(_map(stage).get("status")), LAYERS.get(str(_map(stage).get("name")), ""))
             stages.append({**_map(stage), "phase": phase, "meaning": meaning})
-            if _map(stage).get("name") == "acceptance":
-                warnings += _changed(_map(_map(stage).get("evidence")))
         profile = str(_map(_map(one).get("sandbox")).get("profile") or profile)
         warnings += [f"repaired on the way in: {text}" for text in _map(one).get("repairs") or ()]
         mutation = _map(_map(one).get("mutation"))
@@ -131,19 +129,11 @@ def gate(verdict: StoredVerdict | None) -> Gate:
     stages.sort(key=lambda stage: order.get(str(stage.get("status")), 1))
     if profile == "S2":
         warnings.append("judged in profile S2, without namespaces")
-    warnings += cautions(verdict)
+    warnings += [*changed_decisions(verdict), *cautions(verdict)]
     promotion = _map(payload.get("promotion"))
     refusals = [dict(_map(one)) for one in promotion.get("refusals") or ()]
     lock = [str(step["event"]) for step in lock_steps(verdict)]
     return Gate(verdict.outcome, findings, stages, refusals, promotion, profile, warnings, lock)
-
-
-def _changed(evidence: Mapping[str, Any]) -> list[str]:
-    """Say how much of what the strategy decides is other than before, in the gate's made-up markets."""
-    made, changed = int(evidence.get("decisions") or 0), int(evidence.get("changed") or 0)
-    if not changed:
-        return []
-    return [f"in made-up markets {changed} of {made} decisions are other than those of the version that trades"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ from guardrails.acceptance import (
     Case,
     Start,
     WorkerFault,
-    close,
     failing_cases,
     failing_properties,
     failing_scenarios,
     read_cases,
 )
+from guardrails.decisions import close
 from guardrails.markets import market
 from guardrails.policy import Acceptance, Bound
 from guardrails.tree import Tree

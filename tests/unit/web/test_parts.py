@@ -75,7 +75,15 @@ def test_new_tests_that_nobody_else_vouches_for_are_warned_of(kind: str, said: s
 
 def test_decisions_that_are_other_ones_in_made_up_markets_are_warned_of() -> None:
     evidence = {"decisions": 900, "changed": 30}
-    for found, said in ((evidence, True), ({**evidence, "changed": 0}, False), ({}, False)):
+    largest = "in a market of 9 names: hold; before: target"
+    odd = {"odd": {"decisions": 900, "changed": 30, "largest": largest}}
+    for found, said in (
+        (evidence, True),
+        (evidence | odd, True),
+        (odd, True),
+        ({**evidence, "changed": 0}, False),
+        ({}, False),
+    ):
         others = {"coverage": {"changed": {"src/a.py": {}}}, "probes": {"probed": 9, "changed": 4}, "acceptance": found}
         stages = [{"name": name, "status": "pass", "evidence": told} for name, told in others.items()]
         logic = {"decision": "pass", "stages": stages}
@@ -83,6 +91,7 @@ def test_decisions_that_are_other_ones_in_made_up_markets_are_warned_of() -> Non
         assert [warning for warning in gate(verdict).warnings if "30 of 900 decisions" in warning] == (
             gate(verdict).warnings if said else []
         )
+        assert sum(largest in warning for warning in gate(verdict).warnings) == ("odd" in found)
 
 
 def test_the_gravest_class_counts() -> None:

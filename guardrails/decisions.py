@@ -71,7 +71,7 @@ def in_words(decision: Decision) -> str:
     for key in PLAN:
         values = [plan[key] for plan in plans.values() if plan and plan.get(key) is not None]
         if values:
-            said += f", {key} {min(values):.3g} to {max(values):.3g}"
+            said += f", {key} {min(values):.3g}" + (f" to {max(values):.3g}" if max(values) > min(values) else "")
     return said
 
 

@@ -13,7 +13,7 @@ WHOLE: Decision = ("target", {"A": 0.5, "B": 0.5}, {})
 
 def test_a_decision_is_said_in_numbers_of_names_and_shares() -> None:
     assert in_words(HOLD) == "hold, 1 names, 0.5 of equity, 0.5 at most in one"
-    assert in_words(HALF) == "target, 1 names, 0.5 of equity, 0.5 at most in one, sessions 2 to 2, limit_bps 9 to 30"
+    assert in_words(HALF) == "target, 1 names, 0.5 of equity, 0.5 at most in one, sessions 2, limit_bps 9 to 30"
     assert in_words(("target", {}, {"A": {"limit_bps": None}})) == "target, 0 names, 0 of equity, 0 at most in one"
     assert "nan" in in_words(("target", {"A": math.nan}, {}))
 

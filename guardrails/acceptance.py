@@ -195,6 +195,8 @@ def failing_scenarios(
     seed: int,
     before: Before | None = None,
     alike: Alike | None = None,
+    *,
+    tuned: bool = False,
 ) -> tuple[int, list[str], list[str]]:
     """Return how many scenarios there are, the paths of those that whole decisions do not meet, and of those in whose
     markets the code trades otherwise than the code that it has to be `alike`.
@@ -202,13 +204,14 @@ def failing_scenarios(
     A scenario is a JSON file with `sessions`, `portfolio` and `expect`, or with `trend`, whose markets come from the
     hidden seed; its `params` are laid over the given ones. There the code `before` trades beside, and what it did not
     meet is not asked of the code after it: a strategy that loses is judged by its loss, and one that ranks well has to
-    go on so. Without code before, half of all decisions must be right.
+    go on so. Without code before, half of all decisions must be right. Where nothing but parameters is other (`tuned`),
+    how much is held and ordered is what a person's bounds allow.
     """
     count, failing, other = 0, list[str](), list[str]()
     for path, content in scenarios_of(baseline):
         if "trend" in content:
             count += 1
-            held, same = _rises(content, params, start, seed, before, alike)
+            held, same = _rises(content, params, start, seed, before, alike, tuned)
             failing += [] if held else [path]
             other += [] if same else [path]
         else:
@@ -253,6 +256,7 @@ def _rises(
     seed: int,
     before: Before | None,
     alike: Alike | None,
+    tuned: bool,
 ) -> tuple[bool, bool]:
     """Say whether in markets that trend all decisions are sound, and hold what rises where those before did; and
     whether they are those of the code that has to be alike, with the same parameters. The first no is the last word.
@@ -274,7 +278,7 @@ def _rises(
         if before and then and course:
             where = f"in a market of {len(world.names)} names"
             before.compared.append(Compared.of(where, course.decided, then.decided))
-        if course is None or (then and course.worse(then, trend.lead, limits, same)):
+        if course is None or (then and course.worse(then, trend.lead, limits, same, tuned)):
             return False, True
         if alike and not alike.allows(world, sessions, course, given):
             return True, False

@@ -247,7 +247,13 @@ class Stages:
             part = Before(partial(bench.worker, plain, share=TRIAL), own)
             alike = Alike(before if self.same_code(plain, self.base) else part, self.policy.bounds, self.good())
         scenarios, missed, other = failing_scenarios(
-            baseline, own, partial(bench.worker, self.tree(), share=TRIAL), seed, before, alike
+            baseline,
+            own,
+            partial(bench.worker, self.tree(), share=TRIAL),
+            seed,
+            before,
+            alike,
+            tuned=self.same_code(self.tree(), self.base),
         )
         small = [content.get("params", {}) for _, content in scenarios_of(baseline) if "trend" in content]
         given, trial = [own, *({**own, **params} for params in small)], partial(bench.worker, self.tree(), share=TRIAL)

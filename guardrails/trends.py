@@ -332,15 +332,20 @@ class Course:
         asked = [found >= lead for found in self.leads if found is not None]
         return sum(asked) / max(1, len(asked))
 
-    def worse(self, before: Course, lead: float, limits: Mapping[str, float], same: bool = True) -> bool:
+    def worse(
+        self, before: Course, lead: float, limits: Mapping[str, float], same: bool = True, tuned: bool = False
+    ) -> bool:
         """Say whether limits are passed that were kept to before, or what was right is turned round, or not done.
 
         With the `same` parameters no limit price is further away than twice what there was before, nor that of one name
-        in one session `LIMITS` times as far or as near.
+        in one session `LIMITS` times as far or as near. Where nothing but parameters is other (`tuned`), how much is
+        held and ordered is what a person's bounds allow.
         """
+        if self.unsound and not before.unsound:
+            return True
         kept = before.within(limits)
         beyond = self.most.get("limit", 0.0) > 2.0 * (before.most.get("limit") or math.inf) or self.limited(before)
-        if kept - self.within(limits, before.most) or (same and beyond) or (self.unsound and not before.unsound):
+        if not tuned and (kept - self.within(limits, before.most) or (same and beyond)):
             return True
         if before.right(lead) <= 0.5:
             return False
@@ -352,7 +357,7 @@ class Course:
             sum(count for _, _, count in both) > 30 and sum(a for a, _, _ in both) < sum(b for _, b, _ in both) / 3.0
         )
         idle = self.world.habits["tide"] >= 0.0 and self.held < 0.25 * before.held and kept >= limits.keys()
-        return turned or idle or self.tilt() > 1.05 > 0.95 > before.tilt()
+        return turned or (idle and not tuned) or self.tilt() > 1.05 > 0.95 > before.tilt()
 
     def limited(self, before: Course) -> bool:
         """Say whether both gave a name limits in one session that are far from one another."""

@@ -330,7 +330,7 @@ class MarketOrders(Ranked):
         return {**answer, "plan": {name: {**plan, "limit_bps": None} for name, plan in answer["plan"].items()}}
 
 
-def missed(after: type[Momentum], before: type[Momentum] | None, seed: int) -> list[str]:
+def missed(after: type[Momentum], before: type[Momentum] | None, seed: int, tuned: bool = False) -> list[str]:
     @contextmanager
     def first(params: Mapping[str, Any]) -> Iterator[Momentum]:
         yield after(params)
@@ -341,7 +341,7 @@ def missed(after: type[Momentum], before: type[Momentum] | None, seed: int) -> l
         yield before(params)
 
     count, found, _ = failing_scenarios(
-        BASELINE, PARAMETERS, first, seed, Before(second, PARAMETERS) if before else None
+        BASELINE, PARAMETERS, first, seed, Before(second, PARAMETERS) if before else None, tuned=tuned
     )
     assert count == 1
     return found
@@ -448,6 +448,14 @@ def test_in_markets_that_trend_what_rises_is_held(kind: type[Momentum], holds: b
         assert (missed(kind, Ranked, seed) == []) is holds
     if kind in (Ranked, Falling, Raising):
         assert (missed(kind, None, 3) == []) is holds
+
+
+@pytest.mark.parametrize(
+    ("kind", "holds"),
+    [(MarketOrders, True), (OneOfMany, True), (Never, True), (Falling, False), (Raising, False), (TooMuch, False)],
+)
+def test_where_parameters_alone_are_other_they_say_how_much_and_not_what(kind: type[Momentum], holds: bool) -> None:
+    assert (missed(kind, Ranked, 1, tuned=True) == []) is holds
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import secrets
 import shutil
 import tempfile
 import tomllib
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date
@@ -42,6 +43,8 @@ MOST_REPORT = 64 << 20
 CHANGE_SECONDS = 2.0
 #: Planted changes that are tried beside one another: two a core, so that one runs while another ends.
 PARALLEL = min(2 * len(os.sched_getaffinity(0)), 8)
+#: Workers that have loaded nothing yet, and what ends each, by the digest of the source and their share of memory.
+Ahead = dict[tuple[str, float], tuple[ExitStack, Worker]]
 
 
 class TestingError(Exception):
@@ -59,7 +62,8 @@ class SandboxBench:
         self.canaries: Mapping[str, Any] = sandbox.canaries()
         self._reach: dict[str, Reach] = {}  # of the tree that was covered last
         self._asked: set[tuple[str, float]] = set()
-        self._ahead: dict[tuple[str, float], tuple[ExitStack, Worker]] = {}
+        self._ahead: Ahead = {}
+        weakref.finalize(self, _end, self._ahead)  # for whoever does not say `rest`
 
     def test(
         self,
@@ -185,8 +189,7 @@ class SandboxBench:
     def rest(self) -> None:
         """End what was started ahead."""
         self._asked.clear()
-        while self._ahead:
-            self._ahead.popitem()[1][0].close()
+        _end(self._ahead)
 
     # -- inside
 
@@ -275,6 +278,11 @@ class SandboxBench:
             file_bytes=rules.file_mb << 20,
             output_bytes=rules.output_bytes,
         )
+
+
+def _end(ahead: Ahead) -> None:
+    while ahead:
+        ahead.popitem()[1][0].close()
 
 
 class _GateWorker:

@@ -135,7 +135,10 @@ def test_workers_are_started_ahead_each_a_process_of_its_own(policy: Policy, cac
     assert waiting._process.wait(0) is not None and not bench._ahead
     with bench.worker(tree(), {}):
         assert not bench._ahead  # asked for once
-    bench.rest()
+    with bench.worker(tree(), {}):
+        [(_, forgotten)] = bench._ahead.values()
+    del bench
+    assert forgotten._process.wait(0) is not None
 
 
 DEEP = """import pytest
